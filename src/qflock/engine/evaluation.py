@@ -1,0 +1,151 @@
+"""One native call: how samples are laid out over lanes and threads, within the memory there is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qflock.engine.memory import ITEM_BYTES, states_that_fit
+from qflock.engine.processor import second_level_cache
+
+Lanes = Literal["auto", "batch", "amplitude"]
+Progress = Callable[[float], None]
+
+_BATCH_LANE_QUBITS = 13  # beyond, `width` states at once leave the second-level cache
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a simulator runs its evaluations.
+
+    Args:
+        dtype: Precision of the states, "complex64" or "complex128".
+        lanes: What the lanes of a row hold; "auto" takes the faster.
+        threads: Threads of one call.
+        memory_budget: Bytes for states; None for what the machine has left.
+    """
+
+    dtype: str
+    lanes: Lanes
+    threads: int
+    memory_budget: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Values `(samples, words)`, and the gradient `(expressions,)` or `(samples, expressions)`, float64."""
+
+    values: NDArray[np.float64]
+    gradient: NDArray[np.float64] | None
+
+
+def evaluate(
+    module: Any,
+    model: Any,
+    observables: Any,
+    data: Sequence[Any],
+    samples: int,
+    angles: NDArray[np.float64],
+    upstream: NDArray[np.float64] | None,
+    settings: Settings,
+    what: str,
+    progress: Progress | None = None,
+) -> Result:
+    """Evaluates a batch.
+
+    Args:
+        module: The native module.
+        model: The native program.
+        observables: Native observables.
+        data: One native data program per sample, or empty.
+        samples: Size of the batch.
+        angles: `(expressions,)` shared by all samples, or `(samples, expressions)`.
+        upstream: `(samples, words)` weights of the vector-Jacobian product, or None for values only.
+        settings: How to run.
+        what: Names the observables in an error about memory.
+        progress: Called with the share of the work that is done.
+
+    Raises:
+        MemoryBudgetError: If one state does not fit.
+    """
+    values = np.zeros((samples, observables.count))
+    gradient = None if upstream is None else np.zeros(angles.shape)
+    if samples == 0:
+        return Result(values, gradient)
+    layout = _layout(module, model.bits, samples, angles.ndim == 2, upstream is not None, settings, what)
+    module.evaluate(
+        model,
+        observables,
+        list(data),
+        np.ascontiguousarray(angles),
+        angles.ndim == 2,
+        None if upstream is None else np.ascontiguousarray(upstream),
+        values,
+        gradient,
+        settings.dtype == "complex128",
+        layout.batch_lanes,
+        layout.share_state,
+        layout.threads,
+        layout.slice_bits,
+        None if progress is None else _unstoppable(progress),
+    )
+    return Result(values, gradient)
+
+
+def _unstoppable(progress: Progress) -> Callable[[float], bool]:
+    def report(share: float) -> bool:
+        progress(share)
+        return True
+
+    return report
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    batch_lanes: bool
+    share_state: bool
+    threads: int
+    slice_bits: int
+
+
+def _layout(
+    module: Any, bits: int, samples: int, per_sample: bool, gradient: bool, settings: Settings, what: str
+) -> _Layout:
+    width = 2 * module.vector_bytes // ITEM_BYTES[settings.dtype]
+    lane_qubits = width.bit_length() - 1
+    # Two slices, of the state and of the co-state, in half of the second-level cache.
+    slice_bits = (second_level_cache() // 4 // (2 * module.vector_bytes)).bit_length() - 1
+    threads = settings.threads
+    if not per_sample and _prefer_batch_lanes(bits, samples, width, threads, settings.lanes):
+        group_qubits = bits + lane_qubits
+        fit = states_that_fit(
+            group_qubits, gradient=gradient, wanted=threads, dtype=settings.dtype,
+            budget=settings.memory_budget, what=what,
+        )  # fmt: skip
+        return _Layout(True, False, min(fit, math.ceil(samples / width)), slice_bits)
+    row_bits = bits - lane_qubits
+    wide = row_bits >= slice_bits + 3 or (samples < threads and row_bits > slice_bits - 3)
+    wanted = 1 if wide else min(threads, samples)
+    fit = states_that_fit(
+        bits, gradient=gradient, wanted=wanted, dtype=settings.dtype, budget=settings.memory_budget, what=what
+    )
+    if wide or fit < wanted:
+        spread = math.ceil(math.log2(threads)) + 1 if threads > 1 else 0
+        return _Layout(False, True, threads, max(4, min(slice_bits, row_bits - spread)))
+    return _Layout(False, False, fit, slice_bits)
+
+
+def _prefer_batch_lanes(bits: int, samples: int, width: int, threads: int, lanes: Lanes) -> bool:
+    """Batch lanes cost whole groups of samples; amplitude lanes cost more per sample on small states."""
+    if lanes != "auto":
+        return lanes == "batch"
+    if bits > _BATCH_LANE_QUBITS:
+        return False
+    grouped = math.ceil(math.ceil(samples / width) / threads) * width
+    one_by_one = math.ceil(samples / threads) * (1.1 + 4.0 / (1 << max(0, bits - 5)))
+    return grouped <= one_by_one

@@ -1,0 +1,128 @@
+"""Expectation values for people: one call, values by symbol name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, overload
+
+import cirq
+import numpy as np
+import sympy
+from numpy.typing import ArrayLike, NDArray
+
+from qflock.engine.reductions import Reductions
+from qflock.engine.simulator import Simulator
+from qflock.errors import SymbolError
+
+Floats = NDArray[np.float64]
+Values = Mapping[str, ArrayLike] | Mapping[sympy.Symbol, ArrayLike]
+
+
+@overload
+def expectation(
+    circuit: cirq.AbstractCircuit,
+    observables: object,
+    values: Values | None = None,
+    *,
+    gradient: Literal[False] = False,
+    dtype: str = "complex64",
+    reductions: Reductions | None = None,
+    memory_budget: int | None = None,
+) -> Floats: ...
+
+
+@overload
+def expectation(
+    circuit: cirq.AbstractCircuit,
+    observables: object,
+    values: Values | None = None,
+    *,
+    gradient: Literal[True],
+    dtype: str = "complex64",
+    reductions: Reductions | None = None,
+    memory_budget: int | None = None,
+) -> tuple[Floats, dict[str, Floats]]: ...
+
+
+def expectation(
+    circuit: cirq.AbstractCircuit,
+    observables: object,
+    values: Values | None = None,
+    *,
+    gradient: bool = False,
+    dtype: str = "complex64",
+    reductions: Reductions | None = None,
+    memory_budget: int | None = None,
+) -> Floats | tuple[Floats, dict[str, Floats]]:
+    r"""Exact expectation values of a circuit, and their derivatives by its symbols.
+
+    $E_k(\theta) = \langle 0|U^\dagger(\theta)\, O_k\, U(\theta)|0\rangle$ and $\partial E_k / \partial \theta_j$, by
+    block adjoint differentiation.
+
+    Args:
+        circuit: A unitary `cirq.Circuit`, with or without symbols.
+        observables: A Hermitian `cirq.PauliString` or `cirq.PauliSum`, or a list of them.
+        values: The value of each symbol, by name: a number, or an array `(batch,)`; arrays have one length. Units are
+            those of the circuit, radians for `cirq.rx`.
+        gradient: Return the derivatives too.
+        dtype: Precision of the states, "complex64" or "complex128".
+        reductions: Which exact reductions to use; all by default.
+        memory_budget: Bytes that states may take; by default what the machine has left.
+
+    Returns:
+        Values `(observables,)`, or `(batch, observables)` when any value is an array, float64. With `gradient`, also
+        a dictionary that maps each symbol to derivatives of the same shape.
+
+    Raises:
+        SymbolError: If a symbol has no value, a value no symbol, or a value is not finite.
+        CircuitError: If the circuit is not unitary or not on qubits.
+        ObservableError: If an observable is not Hermitian, or there is none.
+        MemoryBudgetError: If the state does not fit.
+
+    Example:
+        >>> import cirq, sympy
+        >>> q = cirq.LineQubit(0)
+        >>> circuit = cirq.Circuit(cirq.ry(sympy.Symbol("theta"))(q))
+        >>> values, jacobian = expectation(circuit, cirq.X(q), {"theta": [0.0, 0.5]}, gradient=True)
+        >>> values.round(6).tolist(), jacobian["theta"].round(6).tolist()
+        ([[0.0], [0.479426]], [[1.0], [0.877583]])
+    """
+    simulator = Simulator(circuit, observables, dtype=dtype, reductions=reductions, memory_budget=memory_budget)
+    parameters = _parameters(simulator.symbols, {} if values is None else values)
+    batched = parameters.ndim == 2
+    if not gradient:
+        result = simulator.expectations(parameters)
+        return result if batched else result[0]
+    rows = np.atleast_2d(parameters)
+    result = np.zeros((len(rows), simulator.observable_count))
+    jacobian = np.zeros((len(rows), simulator.observable_count, simulator.parameter_count))
+    for k in range(simulator.observable_count):
+        upstream = np.zeros(result.shape)
+        upstream[:, k] = 1.0
+        result, jacobian[:, k, :] = simulator.vjp(rows, upstream)
+    if not batched:
+        result, jacobian = result[0], jacobian[0]
+    return result, {name: jacobian[..., j] for j, name in enumerate(simulator.symbols)}
+
+
+def _parameters(symbols: Sequence[str], values: Values) -> Floats:
+    """`(parameters,)` when all values are numbers, else `(batch, parameters)`."""
+    given = {str(name): np.asarray(value, dtype=np.float64) for name, value in values.items()}
+    for missing in [name for name in symbols if name not in given]:
+        raise SymbolError(f"Symbol {missing!r} has no value; `values` holds {', '.join(given) or 'nothing'}")
+    for unused in [name for name in given if name not in symbols]:
+        raise SymbolError(
+            f"Value {unused!r} belongs to no symbol of the circuit, which has {', '.join(symbols) or 'none'}"
+        )
+    for name, array in given.items():
+        if array.ndim > 1:
+            raise SymbolError(f"Value {name!r} must be a number or have the shape (batch,), but has {array.shape}")
+    lengths = {name: len(array) for name, array in given.items() if array.ndim == 1}
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"{name}: {length}" for name, length in lengths.items())
+        raise SymbolError(f"Arrays of values must have one length, but have {listed}")
+    columns = [given[name] for name in symbols]
+    if not lengths:
+        return np.array(columns, dtype=np.float64)
+    batch = next(iter(lengths.values()))
+    return np.stack([np.broadcast_to(column, (batch,)) for column in columns], axis=1)

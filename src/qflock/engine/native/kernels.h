@@ -1,0 +1,341 @@
+// Applying one block to a run of rows, and its adjoint step.
+//
+// A block acts on k qubits: some live in the lanes, the others in the row index. Splitting a matrix index a into its
+// row part r and its lane part, every case is the same sum over row parts c and lane exchanges m,
+//     y_r[lane] = sum_{c,m} coefficient_{r,c,m}[lane] * x_c[lane ^ m],
+// with coefficient_{r,c,m}[lane] = U[(r, lane), (c, lane ^ m)]. With no lane qubit the coefficients are scalars.
+//
+// The adjoint step un-applies the block: psi <- U^+ psi, then G[a,b] += conj(lambda[a]) psi[b], then lambda <- U^+ lambda.
+// G is gathered in the same split form and folded back to matrix indices at the end of a run of rows.
+#pragma once
+
+#include <algorithm>
+#include <complex>
+#include <vector>
+
+#include "lanes.h"
+
+namespace qflock {
+
+constexpr int max_block_qubits = 10;
+
+enum class Shape : int { dense = 0, real = 1, diagonal = 2 };
+
+// Where a block acts: bits of the amplitude index inside one slice; bit b < Lanes::qubits is a lane bit unless the
+// lanes hold samples, when `lane_bits` is 0 and every bit is a row bit.
+struct Placement {
+  int qubits = 0;
+  int bits[max_block_qubits];  // ascending; bits[j] carries bit j of the matrix index (little-endian)
+};
+
+template <class T> struct Matrix {  // row-major U (or U^+) in the state's precision
+  int dim = 0;
+  Shape shape = Shape::dense;
+  const T* re = nullptr;
+  const T* im = nullptr;
+};
+
+template <class T> class Kernel {
+ public:
+  using L = Lanes<T>;
+  using vec = typename L::vec;
+  using Row = typename L::Row;
+  static constexpr int width = L::width;
+
+  // lane_bits: how many low bits of the amplitude index are lanes (Lanes::qubits, or 0 when lanes hold samples).
+  static void apply(Row* s, ptrdiff_t rows, int lane_bits, const Placement& at, const Matrix<T>& u) {
+    step<false>(s, nullptr, rows, lane_bits, at, u, nullptr, false);
+  }
+
+  // u is U^+. G (dim*dim complex doubles, row-major) is added to when it is not null; keep_lambda says whether lambda
+  // is needed any further.
+  static void adjoint(Row* psi, Row* lambda, ptrdiff_t rows, int lane_bits, const Placement& at, const Matrix<T>& u,
+                      std::complex<double>* G, bool keep_lambda) {
+    if (G == nullptr) {
+      step<false>(psi, nullptr, rows, lane_bits, at, u, nullptr, false);
+      if (keep_lambda) step<false>(lambda, nullptr, rows, lane_bits, at, u, nullptr, false);
+      return;
+    }
+    step<true>(psi, lambda, rows, lane_bits, at, u, G, keep_lambda);
+  }
+
+ private:
+  template <bool Adjoint>
+  static void step(Row* s, Row* t, ptrdiff_t rows, int lane_bits, const Placement& at, const Matrix<T>& u,
+                   std::complex<double>* G, bool keep) {
+    if (at.qubits != 2) return general<Adjoint>(s, t, rows, lane_bits, at, u, G, keep);
+    switch (u.shape) {
+      case Shape::real: return pair<Adjoint, Shape::real>(s, t, rows, lane_bits, at, u, G, keep);
+      case Shape::diagonal: return pair<Adjoint, Shape::diagonal>(s, t, rows, lane_bits, at, u, G, keep);
+      default: return pair<Adjoint, Shape::dense>(s, t, rows, lane_bits, at, u, G, keep);
+    }
+  }
+
+  template <bool Adjoint, Shape S>
+  static void pair(Row* s, Row* t, ptrdiff_t rows, int lane_bits, const Placement& at, const Matrix<T>& u,
+                   std::complex<double>* G, bool keep) {
+    const int a = at.bits[0], b = at.bits[1];  // a < b
+    if (a >= lane_bits) return between<Adjoint, S>(s, t, rows, a - lane_bits, b - lane_bits, u, G, keep);
+    if (b >= lane_bits) {
+      switch (a) {
+        case 0: return mixed<Adjoint, S, 0>(s, t, rows, b - lane_bits, u, G, keep);
+        case 1: return mixed<Adjoint, S, 1>(s, t, rows, b - lane_bits, u, G, keep);
+        case 2: return mixed<Adjoint, S, 2>(s, t, rows, b - lane_bits, u, G, keep);
+        default: return mixed<Adjoint, S, 3>(s, t, rows, b - lane_bits, u, G, keep);
+      }
+    }
+    switch (a * 4 + b) {
+      case 0 * 4 + 1: return inside<Adjoint, S, 0, 1>(s, t, rows, u, G, keep);
+      case 0 * 4 + 2: return inside<Adjoint, S, 0, 2>(s, t, rows, u, G, keep);
+      case 0 * 4 + 3: return inside<Adjoint, S, 0, 3>(s, t, rows, u, G, keep);
+      case 1 * 4 + 2: return inside<Adjoint, S, 1, 2>(s, t, rows, u, G, keep);
+      case 1 * 4 + 3: return inside<Adjoint, S, 1, 3>(s, t, rows, u, G, keep);
+      default: return inside<Adjoint, S, 2, 3>(s, t, rows, u, G, keep);
+    }
+  }
+
+  static QF_INLINE double total(const vec& x) {
+    double sum = 0;
+    for (int l = 0; l < width; l++) sum += double(x[l]);
+    return sum;
+  }
+
+  // g += conj(l) x; of a real block only the real part enters the gradient.
+  template <Shape S> static QF_INLINE void accumulate(Row& g, const Row& l, const Row& x) {
+    g.r += l.r * x.r; g.r += l.i * x.i;
+    if constexpr (S != Shape::real) { g.i += l.r * x.i; g.i -= l.i * x.r; }
+  }
+  // y = c x, y += c x
+  template <Shape S, class C> static QF_INLINE void multiply(Row& y, const C& cr, const C& ci, const Row& x) {
+    y.r = cr * x.r; y.i = cr * x.i;
+    if constexpr (S != Shape::real) { y.r -= ci * x.i; y.i += ci * x.r; }
+  }
+  template <Shape S, class C> static QF_INLINE void multiply_add(Row& y, const C& cr, const C& ci, const Row& x) {
+    y.r += cr * x.r; y.i += cr * x.i;
+    if constexpr (S != Shape::real) { y.r -= ci * x.i; y.i += ci * x.r; }
+  }
+  // y[r] = sum_k c[r, k] x[k] for n outputs of m terms each; a diagonal block has the terms k = r * m / n alone.
+  template <Shape S, int N, int M, class C> static QF_INLINE void times(const C* cr, const C* ci, const Row* x, Row* y) {
+    #pragma GCC unroll 4
+    for (int r = 0; r < N; r++) {
+      if constexpr (S == Shape::diagonal) {
+        const int k = r * (M / N);
+        multiply<S>(y[r], cr[r * M + k], ci[r * M + k], x[k]);
+      } else {
+        multiply<S>(y[r], cr[r * M], ci[r * M], x[0]);
+        #pragma GCC unroll 3
+        for (int k = 1; k < M; k++) multiply_add<S>(y[r], cr[r * M + k], ci[r * M + k], x[k]);
+      }
+    }
+  }
+  template <Shape S, int N, int M> static QF_INLINE void gather(Row* g, const Row* l, const Row* x) {
+    #pragma GCC unroll 4
+    for (int r = 0; r < N; r++) {
+      if constexpr (S == Shape::diagonal) {
+        accumulate<S>(g[r * M + r * (M / N)], l[r], x[r * (M / N)]);
+      } else {
+        #pragma GCC unroll 4
+        for (int k = 0; k < M; k++) accumulate<S>(g[r * M + k], l[r], x[k]);
+      }
+    }
+  }
+
+  // Both qubits in the row index.
+  template <bool Adjoint, Shape S>
+  static void between(Row* __restrict s, Row* __restrict t, ptrdiff_t rows, int p, int q, const Matrix<T>& u,
+                      std::complex<double>* G, bool keep) {
+    const ptrdiff_t P = ptrdiff_t(1) << p, Q = ptrdiff_t(1) << q;
+    T ur[16], ui[16];
+    for (int k = 0; k < 16; k++) { ur[k] = u.re[k]; ui[k] = u.im[k]; }
+    Row g[16];
+    if constexpr (Adjoint) for (auto& x : g) x = Row{};
+    for (ptrdiff_t a = 0; a < rows; a += 2 * Q)
+      for (ptrdiff_t b = a; b < a + Q; b += 2 * P)
+        for (ptrdiff_t i = b; i < b + P; i++) {
+          const ptrdiff_t at[4] = {i, i + P, i + Q, i + P + Q};
+          Row x[4], y[4];
+          #pragma GCC unroll 4
+          for (int k = 0; k < 4; k++) x[k] = s[at[k]];
+          times<S, 4, 4>(ur, ui, x, y);
+          #pragma GCC unroll 4
+          for (int k = 0; k < 4; k++) s[at[k]] = y[k];
+          if constexpr (Adjoint) {
+            #pragma GCC unroll 4
+            for (int k = 0; k < 4; k++) x[k] = t[at[k]];
+            gather<S, 4, 4>(g, x, y);
+            if (keep) {
+              times<S, 4, 4>(ur, ui, x, y);
+              #pragma GCC unroll 4
+              for (int k = 0; k < 4; k++) t[at[k]] = y[k];
+            }
+          }
+        }
+    if constexpr (Adjoint)
+      for (int k = 0; k < 16; k++) G[k] += std::complex<double>(total(g[k].r), total(g[k].i));
+  }
+
+  // The first qubit in the lanes (lane bit Lane), the second in the row index.
+  template <bool Adjoint, Shape S, int Lane>
+  static void mixed(Row* __restrict s, Row* __restrict t, ptrdiff_t rows, int row, const Matrix<T>& u,
+                    std::complex<double>* G, bool keep) {
+    if constexpr (Lane < L::qubits) {
+      const auto entry = [](int k, int lane) {  // k = (row part r, row part c, exchanged or not)
+        const int r = k >> 2, c = (k >> 1) & 1, bit = (lane >> Lane) & 1;
+        return (r * 2 + bit) * 4 + c * 2 + (bit ^ (k & 1));
+      };
+      vec cr[8]{}, ci[8]{};
+      Row g[8];
+      for (int k = 0; k < 8; k++) {
+        for (int l = 0; l < width; l++) { cr[k][l] = u.re[entry(k, l)]; ci[k][l] = u.im[entry(k, l)]; }
+        g[k] = Row{};
+      }
+      const ptrdiff_t P = ptrdiff_t(1) << row;
+      for (ptrdiff_t a = 0; a < rows; a += 2 * P)
+        for (ptrdiff_t i = a; i < a + P; i++) {
+          Row x[4], y[2];
+          spread<Lane>(s[i], s[i + P], x);
+          times<S, 2, 4>(cr, ci, x, y);
+          s[i] = y[0]; s[i + P] = y[1];
+          if constexpr (Adjoint) {
+            spread<Lane>(y[0], y[1], x);
+            const Row l[2] = {t[i], t[i + P]};
+            gather<S, 2, 4>(g, l, x);
+            if (keep) {
+              spread<Lane>(l[0], l[1], x);
+              times<S, 2, 4>(cr, ci, x, y);
+              t[i] = y[0]; t[i + P] = y[1];
+            }
+          }
+        }
+      if constexpr (Adjoint)
+        for (int k = 0; k < 8; k++)
+          for (int l = 0; l < width; l++) G[entry(k, l)] += std::complex<double>(g[k].r[l], g[k].i[l]);
+    }
+  }
+  template <int Lane> static QF_INLINE void spread(const Row& x0, const Row& x1, Row* x) {
+    x[0] = x0; x[1] = L::template exchange<(1 << Lane)>(x0);
+    x[2] = x1; x[3] = L::template exchange<(1 << Lane)>(x1);
+  }
+
+  // Both qubits in the lanes.
+  template <bool Adjoint, Shape S, int A, int B>
+  static void inside(Row* __restrict s, Row* __restrict t, ptrdiff_t rows, const Matrix<T>& u, std::complex<double>* G,
+                     bool keep) {
+    if constexpr (B < L::qubits) {
+      const auto entry = [](int m, int lane) {
+        const int at = ((lane >> A) & 1) | ((lane >> B) & 1) << 1;
+        return at * 4 + (at ^ m);
+      };
+      vec cr[4]{}, ci[4]{};
+      Row g[4];
+      for (int m = 0; m < 4; m++) {
+        for (int l = 0; l < width; l++) { cr[m][l] = u.re[entry(m, l)]; ci[m][l] = u.im[entry(m, l)]; }
+        g[m] = Row{};
+      }
+      for (ptrdiff_t i = 0; i < rows; i++) {
+        Row x[4], y;
+        spread<A, B>(s[i], x);
+        times<S, 1, 4>(cr, ci, x, &y);
+        s[i] = y;
+        if constexpr (Adjoint) {
+          spread<A, B>(y, x);
+          const Row l = t[i];
+          gather<S, 1, 4>(g, &l, x);
+          if (keep) {
+            spread<A, B>(l, x);
+            times<S, 1, 4>(cr, ci, x, &t[i]);
+          }
+        }
+      }
+      if constexpr (Adjoint)
+        for (int m = 0; m < 4; m++)
+          for (int l = 0; l < width; l++) G[entry(m, l)] += std::complex<double>(g[m].r[l], g[m].i[l]);
+    }
+  }
+  template <int A, int B> static QF_INLINE void spread(const Row& v, Row* x) {
+    x[0] = v;
+    x[1] = L::template exchange<(1 << A)>(v);
+    x[2] = L::template exchange<(1 << B)>(v);
+    x[3] = L::template exchange<(1 << A | 1 << B)>(v);
+  }
+
+  // Any number of qubits anywhere, straight from the formula above.
+  template <bool Adjoint>
+  static void general(Row* s, Row* t, ptrdiff_t rows, int lane_bits, const Placement& at, const Matrix<T>& u,
+                      std::complex<double>* G, bool keep) {
+    int lane_at[max_block_qubits], row_at[max_block_qubits], in_lanes = 0, in_rows = 0;
+    for (int j = 0; j < at.qubits; j++) {
+      if (at.bits[j] < lane_bits) lane_at[in_lanes++] = j;
+      else row_at[in_rows++] = j;
+    }
+    const int R = 1 << in_rows, M = 1 << in_lanes;
+    const auto spread_index = [](int value, const int* where, int count) {
+      int index = 0;
+      for (int j = 0; j < count; j++) index |= ((value >> j) & 1) << where[j];
+      return index;
+    };
+    const auto lane_part = [&](int lane) {
+      int index = 0;
+      for (int j = 0; j < in_lanes; j++) index |= ((lane >> at.bits[lane_at[j]]) & 1) << lane_at[j];
+      return index;
+    };
+    const auto entry = [&](int r, int c, int m, int lane) {
+      const int here = lane_part(lane), flip = spread_index(m, lane_at, in_lanes);
+      return (spread_index(r, row_at, in_rows) | here) * u.dim + (spread_index(c, row_at, in_rows) | (here ^ flip));
+    };
+    std::vector<Row> coefficient(size_t(R) * R * M), gathered(Adjoint ? coefficient.size() : 0, Row{});
+    std::vector<Row> x(size_t(R) * M), y(R), l(R);
+    std::vector<unsigned> exchange_mask(M, 0);
+    std::vector<ptrdiff_t> offset(R, 0);
+    for (int r = 0; r < R; r++)
+      for (int j = 0; j < in_rows; j++)
+        if (r >> j & 1) offset[r] |= ptrdiff_t(1) << (at.bits[row_at[j]] - lane_bits);
+    for (int m = 0; m < M; m++)
+      for (int j = 0; j < in_lanes; j++)
+        if (m >> j & 1) exchange_mask[m] |= 1u << at.bits[lane_at[j]];
+    for (int k = 0; k < R * R * M; k++)
+      for (int lane = 0; lane < width; lane++) {
+        const int e = entry(k / M / R, k / M % R, k % M, lane_bits ? lane : 0);
+        coefficient[k].r[lane] = u.re[e]; coefficient[k].i[lane] = u.im[e];
+      }
+    const auto load = [&](const Row* from) {
+      for (int c = 0; c < R; c++)
+        for (int m = 0; m < M; m++) x[c * M + m] = L::exchange_at_run_time(from[c], exchange_mask[m]);
+    };
+    const auto multiply_rows = [&](Row* to) {
+      for (int r = 0; r < R; r++) {
+        Row sum{};
+        for (int k = 0; k < R * M; k++) 
+          multiply_add<Shape::dense>(sum, coefficient[r * R * M + k].r, coefficient[r * R * M + k].i, x[k]);
+        to[r] = sum;
+      }
+    };
+    ptrdiff_t covered = offset[R - 1];
+    for (ptrdiff_t i = 0; i < rows; i++) {
+      if (i & covered) continue;
+      for (int r = 0; r < R; r++) y[r] = s[i + offset[r]];
+      load(y.data());
+      multiply_rows(y.data());
+      for (int r = 0; r < R; r++) s[i + offset[r]] = y[r];
+      if constexpr (Adjoint) {
+        load(y.data());
+        for (int r = 0; r < R; r++) {
+          l[r] = t[i + offset[r]];
+          for (int k = 0; k < R * M; k++) accumulate<Shape::dense>(gathered[r * R * M + k], l[r], x[k]);
+        }
+        if (keep) {
+          load(l.data());
+          multiply_rows(y.data());
+          for (int r = 0; r < R; r++) t[i + offset[r]] = y[r];
+        }
+      }
+    }
+    if constexpr (Adjoint)
+      for (int k = 0; k < R * R * M; k++)
+        for (int lane = 0; lane < width; lane++)
+          G[entry(k / M / R, k / M % R, k % M, lane_bits ? lane : 0)] +=
+              std::complex<double>(gathered[k].r[lane], gathered[k].i[lane]);
+  }
+};
+
+}  // namespace qflock

@@ -1,0 +1,150 @@
+// A compiled circuit: templates (products of factors on the same qubits) and blocks (a template at a place).
+#pragma once
+
+#include <cmath>
+#include <complex>
+#include <cstdint>
+#include <stdexcept>
+#include <vector>
+
+#include "kernels.h"
+
+namespace qflock {
+
+using complexd = std::complex<double>;
+
+// One factor of a template: a fixed matrix, or a rotation sum_j exp(i pi half_turns[j] x) projector_j.
+struct Factor {
+  int expression = -1;  // index of x, or -1 for a fixed matrix
+  std::vector<double> half_turns;
+  std::vector<complexd> operators;  // the fixed matrix, or the projectors one after the other
+  std::vector<complexd> generator;  // sum_j half_turns[j] projector_j
+};
+
+struct Template {
+  int dim = 0;
+  Shape shape = Shape::dense;
+  bool trainable = false;
+  std::vector<Factor> factors;  // first applied first
+  size_t offset = 0;            // of this template's matrix in a buffer that holds all of them
+};
+
+struct Block {
+  int templ = 0;
+  Placement at;
+};
+
+class Program {
+ public:
+  int bits = 0;         // qubits
+  int expressions = 0;  // rotation angles that a call must supply
+  std::vector<Template> templates;
+  std::vector<Block> blocks;
+  size_t matrix_elements = 0;
+  std::vector<complexd> constant;  // the matrices of a program without expressions
+
+  void finish() {
+    matrix_elements = 0;
+    for (auto& t : templates) {
+      t.offset = matrix_elements;
+      matrix_elements += size_t(t.dim) * t.dim;
+      for (auto& f : t.factors) {
+        if (f.expression < 0) continue;
+        t.trainable = true;
+        f.generator.assign(size_t(t.dim) * t.dim, 0.0);
+        for (size_t j = 0; j < f.half_turns.size(); j++)
+          for (size_t k = 0; k < f.generator.size(); k++)
+            f.generator[k] += f.half_turns[j] * f.operators[j * f.generator.size() + k];
+      }
+    }
+    if (expressions == 0) {
+      constant.resize(matrix_elements);
+      matrices(nullptr, constant.data());
+    }
+  }
+
+  // All templates' unitaries for the angles x.
+  void matrices(const double* x, complexd* out) const {
+    std::vector<complexd> next, factor;
+    for (const auto& t : templates) {
+      complexd* u = out + t.offset;
+      const size_t size = size_t(t.dim) * t.dim;
+      bool first = true;
+      for (const auto& f : t.factors) {
+        const complexd* m = factor_matrix(t, f, x, factor);
+        if (first) {
+          std::copy(m, m + size, u);
+          first = false;
+          continue;
+        }
+        next.resize(size);
+        product(t.dim, m, u, next.data());
+        std::copy(next.begin(), next.end(), u);
+      }
+    }
+  }
+
+  // dE/dx += 2 Re tr(dU/dx G^T) for each template's G, where U = F_k ... F_1. Moving M = (F_{j-1}..F_1) G^T (F_k..F_{j+1})
+  // from one factor to the next, M <- F M F^+ costs two small products per factor, whatever the number of angles.
+  // With the generator H of a rotation F, dF/dx = i pi H F.
+  void contract(const double* x, const complexd* G, double* gradient) const {
+    std::vector<complexd> factor, u(matrix_elements), M, A, B;
+    matrices(x, u.data());
+    for (const auto& t : templates) {
+      if (!t.trainable) continue;
+      const int d = t.dim;
+      const size_t size = size_t(d) * d;
+      M.resize(size); A.resize(size); B.resize(size);
+      // F_1 M_1 = G^T (F_k ... F_1) F_1^+ ... so start from N_0 = G^T U, where N_j = F_j..F_1 G^T F_k..F_{j+1}.
+      for (int a = 0; a < d; a++)
+        for (int b = 0; b < d; b++) A[size_t(a) * d + b] = G[t.offset + size_t(b) * d + a];
+      product(d, A.data(), u.data() + t.offset, M.data());
+      for (const auto& f : t.factors) {
+        const complexd* m = factor_matrix(t, f, x, factor);
+        // N_j = F N_{j-1} F^+
+        product(d, m, M.data(), A.data());
+        for (int a = 0; a < d; a++)
+          for (int b = 0; b < d; b++) B[size_t(a) * d + b] = std::conj(m[size_t(b) * d + a]);
+        product(d, A.data(), B.data(), M.data());
+        if (f.expression < 0) continue;
+        complexd trace = 0;
+        for (int a = 0; a < d; a++)
+          for (int b = 0; b < d; b++) trace += f.generator[size_t(a) * d + b] * M[size_t(b) * d + a];
+        gradient[f.expression] += -2.0 * M_PI * trace.imag();  // 2 Re(i pi trace)
+      }
+    }
+  }
+
+ private:
+  static const complexd* factor_matrix(const Template& t, const Factor& f, const double* x,
+                                       std::vector<complexd>& scratch) {
+    if (f.expression < 0) return f.operators.data();
+    const size_t size = size_t(t.dim) * t.dim;
+    scratch.assign(size, 0.0);
+    for (size_t j = 0; j < f.half_turns.size(); j++) {
+      const complexd phase = std::polar(1.0, M_PI * std::fmod(f.half_turns[j] * x[f.expression], 2.0));
+      const complexd* projector = f.operators.data() + j * size;
+      for (size_t k = 0; k < size; k++) {
+        const double a = projector[k].real(), b = projector[k].imag();
+        scratch[k] += complexd(phase.real() * a - phase.imag() * b, phase.real() * b + phase.imag() * a);
+      }
+    }
+    return scratch.data();
+  }
+
+  // c = a b, spelt out: std::complex's own product checks for infinities.
+  static void product(int d, const complexd* a, const complexd* b, complexd* c) {
+    for (int i = 0; i < d; i++)
+      for (int j = 0; j < d; j++) {
+        double re = 0, im = 0;
+        for (int k = 0; k < d; k++) {
+          const complexd &p = a[size_t(i) * d + k], &q = b[size_t(k) * d + j];
+          re += p.real() * q.real() - p.imag() * q.imag();
+          im += p.real() * q.imag() + p.imag() * q.real();
+        }
+        c[size_t(i) * d + j] = complexd(re, im);
+      }
+  }
+};
+
+}  // namespace qflock

@@ -1,0 +1,123 @@
+// Running a schedule over a state, forward and adjoint.
+#pragma once
+
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "memory.h"
+#include "schedule.h"
+
+namespace qflock {
+
+// The matrices of all templates in the state's precision: U for the forward pass, U^+ for the adjoint one.
+template <class T> struct MatrixSet {
+  std::vector<T> re, im;
+  void load(const Program& program, const complexd* u, bool conjugate_transpose) {
+    re.resize(program.matrix_elements);
+    im.resize(program.matrix_elements);
+    for (const auto& t : program.templates)
+      for (int a = 0; a < t.dim; a++)
+        for (int b = 0; b < t.dim; b++) {
+          const complexd z = conjugate_transpose ? std::conj(u[t.offset + size_t(b) * t.dim + a])
+                                                 : u[t.offset + size_t(a) * t.dim + b];
+          re[t.offset + size_t(a) * t.dim + b] = T(z.real());
+          im[t.offset + size_t(a) * t.dim + b] = T(z.imag());
+        }
+  }
+  Matrix<T> of(const Template& t) const { return {t.dim, t.shape, re.data() + t.offset, im.data() + t.offset}; }
+};
+
+// Called between sweeps with the share of the work that is done; may throw to stop.
+using Progress = std::function<void(double)>;
+
+template <class T> class Sweeper {
+ public:
+  using Row = typename Lanes<T>::Row;
+
+  static void forward(const Program& program, const Schedule& schedule, const MatrixSet<T>& u, Row* psi, int threads,
+                      const Progress* progress) {
+    for (size_t s = 0; s < schedule.sweeps.size(); s++) {
+      const Sweep& sweep = schedule.sweeps[s];
+      each_slice(schedule, sweep, psi, static_cast<Row*>(nullptr), threads, [&](Row* x, Row*, ptrdiff_t rows, int) {
+        for (const auto& b : sweep.blocks)
+          Kernel<T>::apply(x, rows, schedule.lane_bits, b.at, u.of(program.templates[b.templ]));
+      });
+      if (progress) (*progress)(double(s + 1) / double(schedule.sweeps.size()));
+    }
+  }
+
+  // G: `threads` buffers of program.matrix_elements each, added to.
+  static void adjoint(const Program& program, const Schedule& schedule, const MatrixSet<T>& inverse, Row* psi,
+                      Row* lambda, int threads, std::vector<std::vector<complexd>>& G, const Progress* progress) {
+    if (schedule.first_trainable < 0) return;
+    const int last = int(schedule.sweeps.size()) - 1;
+    for (int s = last; s >= schedule.first_trainable; s--) {
+      const Sweep& sweep = schedule.sweeps[s];
+      const int stop = s == schedule.first_trainable ? sweep.stop : 0;
+      each_slice(schedule, sweep, psi, lambda, threads, [&](Row* x, Row* y, ptrdiff_t rows, int thread) {
+        for (int b = int(sweep.blocks.size()) - 1; b >= stop; b--) {
+          const Template& t = program.templates[sweep.blocks[b].templ];
+          const bool end = s == schedule.first_trainable && b == stop;
+          Kernel<T>::adjoint(x, y, rows, schedule.lane_bits, sweep.blocks[b].at, inverse.of(t),
+                             t.trainable ? G[thread].data() + t.offset : nullptr, !end);
+        }
+      });
+      if (progress) (*progress)(double(last - s + 1) / double(last - schedule.first_trainable + 1));
+    }
+  }
+
+  static int thread_number();
+
+ private:
+  // Calls body(psi slice, lambda slice, rows, thread) for each slice, with slices brought together when they are not
+  // contiguous in memory.
+  template <class Body>
+  static void each_slice(const Schedule& schedule, const Sweep& sweep, Row* psi, Row* lambda, int threads,
+                         const Body& body) {
+    const int inner = int(sweep.row_bits.size());
+    int run_bits = 0;
+    while (run_bits < inner && sweep.row_bits[run_bits] == run_bits) run_bits++;
+    const ptrdiff_t rows = ptrdiff_t(1) << inner, run = ptrdiff_t(1) << run_bits;
+    const ptrdiff_t slices = ptrdiff_t(1) << (schedule.row_bits - inner);
+    if (slices == 1) return body(psi, lambda, rows, 0);
+    std::vector<ptrdiff_t> run_at(size_t(rows / run), 0);
+    for (ptrdiff_t k = 0; k < rows / run; k++)
+      for (int j = run_bits; j < inner; j++)
+        if (k >> (j - run_bits) & 1) run_at[k] |= ptrdiff_t(1) << sweep.row_bits[j];
+    std::vector<int> outer;
+    for (int b = 0, j = 0; b < schedule.row_bits; b++) {
+      if (j < inner && sweep.row_bits[j] == b) j++;
+      else outer.push_back(b);
+    }
+#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+    for (ptrdiff_t slice = 0; slice < slices; slice++) {
+      ptrdiff_t base = 0;
+      for (size_t j = 0; j < outer.size(); j++)
+        if (slice >> j & 1) base |= ptrdiff_t(1) << outer[j];
+      const int thread = thread_number();
+      if (run == rows) {
+        body(psi + base, lambda ? lambda + base : nullptr, rows, thread);
+        continue;
+      }
+      Workspace& w = Workspace::of_this_thread();
+      Row* x = w.slice_psi.template rows<Row>(size_t(rows));
+      Row* y = lambda ? w.slice_lambda.template rows<Row>(size_t(rows)) : nullptr;
+      copy_in(psi + base, x, run_at, run);
+      if (lambda) copy_in(lambda + base, y, run_at, run);
+      body(x, y, rows, thread);
+      copy_out(x, psi + base, run_at, run);
+      if (lambda) copy_out(y, lambda + base, run_at, run);
+    }
+  }
+  static void copy_in(const Row* from, Row* to, const std::vector<ptrdiff_t>& run_at, ptrdiff_t run) {
+    for (size_t k = 0; k < run_at.size(); k++)
+      std::memcpy(to + ptrdiff_t(k) * run, from + run_at[k], size_t(run) * sizeof(Row));
+  }
+  static void copy_out(const Row* from, Row* to, const std::vector<ptrdiff_t>& run_at, ptrdiff_t run) {
+    for (size_t k = 0; k < run_at.size(); k++)
+      std::memcpy(to + run_at[k], from + ptrdiff_t(k) * run, size_t(run) * sizeof(Row));
+  }
+};
+
+}  // namespace qflock

@@ -1,0 +1,406 @@
+"""The simulator: one model circuit and its observables, evaluated and differentiated on batches of data circuits."""
+
+from __future__ import annotations
+
+import itertools
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakValueDictionary
+
+import cirq
+import numpy as np
+import sympy
+from numpy.typing import NDArray
+
+from qflock.circuits.observables import Observable, normalise
+from qflock.circuits.symbols import Expressions, symbol_names
+from qflock.circuits.tensors import deserialize
+from qflock.engine.compiled import PauliWord, native_observables, native_program
+from qflock.engine.evaluation import Lanes, Progress, Settings, evaluate
+from qflock.engine.memory import ITEM_BYTES
+from qflock.engine.processor import native, thread_count
+from qflock.engine.reductions import Part, Reductions, data_cone, parts_of
+from qflock.errors import CircuitError, EngineError, SymbolError
+from qflock.program.canonical import Canonical
+from qflock.program.cone import GateOrder
+from qflock.program.program import Program, lower
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+DataCircuit = bytes | cirq.AbstractCircuit
+
+_CACHED_DATA_CIRCUITS = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class _Data:
+    """A native data program, with a number that no other has."""
+
+    native: Any
+    number: int = field(default_factory=itertools.count().__next__)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Group:
+    """Parts with the same program, on states of the same size: they are evaluated as one batch."""
+
+    model: Any
+    observables: Any
+    part: Part
+    known: WeakValueDictionary[object, _Data] = field(default_factory=WeakValueDictionary)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Placed:
+    """Where one data circuit's parts are evaluated: the group and the data program of each part."""
+
+    groups: NDArray[np.int64]
+    numbers: NDArray[np.int64]
+    data: tuple[_Data | None, ...]
+
+
+_NO_DATA = -1
+
+
+class Simulator:
+    r"""Expectation values and exact gradients of a circuit.
+
+    For sample $s$ with data circuit $D_s$, model circuit $U(\theta)$ and observable $O_k$, the value is
+    $\langle 0|D_s^\dagger U^\dagger(\theta) O_k U(\theta) D_s|0\rangle$. Gradients come from one backward sweep over
+    the state and a co-state (block adjoint differentiation), whatever the number of parameters.
+
+    Args:
+        circuit: The model circuit, with symbols.
+        observables: One or more Hermitian `cirq.PauliString` or `cirq.PauliSum`.
+        symbols: The order of the parameters; by default the circuit's symbols in natural order.
+        dtype: Precision of the states, "complex64" or "complex128". Angles, matrices and sums are float64 always.
+        reductions: Which exact reductions to use; all by default.
+        lanes: "batch" or "amplitude" to force a layout of the state, "auto" for the faster.
+        threads: Threads of one call; by default QFLOCK_THREADS or what the process may use.
+        memory_budget: Bytes that states may take; by default what the machine has left.
+
+    Raises:
+        CircuitError: If the circuit is not unitary or not on qubits.
+        SymbolError: If `symbols` and the circuit's symbols differ.
+        ObservableError: If an observable is not Hermitian, or there is none.
+
+    Example:
+        >>> import cirq, sympy
+        >>> q = cirq.LineQubit(0)
+        >>> simulator = Simulator(cirq.Circuit(cirq.rx(sympy.Symbol("a"))(q)), [cirq.Z(q)])
+        >>> simulator.expectations([0.0]).tolist()
+        [[1.0]]
+        >>> values, gradient = simulator.vjp([np.pi / 2], [[1.0]])
+        >>> gradient.round(6).tolist()
+        [-1.0]
+    """
+
+    def __init__(
+        self,
+        circuit: cirq.AbstractCircuit,
+        observables: object,
+        *,
+        symbols: Sequence[str | sympy.Symbol] | None = None,
+        dtype: str = "complex64",
+        reductions: Reductions | None = None,
+        lanes: Lanes = "auto",
+        threads: int | None = None,
+        memory_budget: int | None = None,
+    ) -> None:
+        self._observables = normalise(observables)
+        self.symbols = _checked_symbols(circuit, symbols)
+        self._settings = _checked_settings(dtype, lanes, threads, memory_budget)
+        self._reductions = Reductions() if reductions is None else reductions
+        self._module = native()
+        self._numbers = _number_qubits(circuit, self._observables)
+        program, expressions = lower(circuit, self._numbers)
+        self._program = program
+        self._expressions = Expressions(expressions, self.symbols)
+        self._words, self._coefficients = _words(self._observables, self._numbers)
+        self._constants = np.array([o.constant for o in self._observables])
+        self._parts = parts_of(program, self._words, self._reductions) if self._words else ()
+        self._groups: list[_Group] = []
+        self._group_numbers: dict[object, int] = {}
+        self._placed: OrderedDict[bytes, _Placed] = OrderedDict()
+        self._without_data = self._place(None)
+
+    @property
+    def parameter_count(self) -> int:
+        """How many symbols there are."""
+        return len(self.symbols)
+
+    @property
+    def observable_count(self) -> int:
+        """How many observables there are."""
+        return len(self._observables)
+
+    @property
+    def part_sizes(self) -> tuple[int, ...]:
+        """Qubits of each part that the model falls into, before data circuits add theirs."""
+        return tuple(len(part.model.qubits) for part in self._parts)
+
+    def expectations(
+        self, values: object, data: Sequence[DataCircuit] | None = None, *, progress: Progress | None = None
+    ) -> Floats:
+        """Expectation values.
+
+        Args:
+            values: `(parameters,)` shared by all samples, or `(batch, parameters)`, in radians or whatever unit the
+                circuit's expressions expect.
+            data: One data circuit (or its serialised form) per sample; by default samples start at |0...0>.
+            progress: Called with the share of the work that is done, 0 to 1.
+
+        Returns:
+            `(batch, observables)` float64.
+
+        Raises:
+            SymbolError: If a value is missing or not finite.
+            CircuitError: If a data circuit cannot be used.
+            MemoryBudgetError: If a state does not fit.
+        """
+        return self._run(values, data, None, progress)[0]
+
+    def vjp(
+        self,
+        values: object,
+        upstream: object,
+        data: Sequence[DataCircuit] | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> tuple[Floats, Floats]:
+        """Expectation values and the vector-Jacobian product.
+
+        Args:
+            values: As for `expectations`.
+            upstream: `(batch, observables)`: the derivative of the loss by each expectation value.
+            data: As for `expectations`.
+            progress: As for `expectations`.
+
+        Returns:
+            Values `(batch, observables)`, and the derivative of the loss by each parameter: `(parameters,)` when the
+            values are shared, `(batch, parameters)` when they are per sample.
+
+        Raises:
+            EngineError: If `upstream` has another shape; else as for `expectations`.
+        """
+        weights = np.asarray(upstream, dtype=np.float64)
+        result, gradient = self._run(values, data, weights, progress)
+        assert gradient is not None
+        return result, gradient
+
+    def _run(
+        self,
+        values: object,
+        data: Sequence[DataCircuit] | None,
+        upstream: Floats | None,
+        progress: Progress | None,
+    ) -> tuple[Floats, Floats | None]:
+        parameters = self._checked_values(values)
+        batch = _batch_size(parameters, data)
+        if upstream is not None and upstream.shape != (batch, self.observable_count):
+            raise EngineError(
+                f"Argument `upstream` must have the shape (batch, observables) = {(batch, self.observable_count)}, "
+                f"but has {upstream.shape}"
+            )
+        angles = self._expressions.values(parameters)
+        placed = [self._place_data(item) for item in data] if data is not None else [self._without_data] * batch
+        word_weights = None if upstream is None else upstream @ self._coefficients
+        word_values = np.zeros((batch, len(self._words)))
+        gradient = None if upstream is None else np.zeros(angles.shape)
+        for group, sample, part in self._entries(placed):
+            words = np.array([self._parts[p].words for p in part])  # (entries, words of the part)
+            where = (sample[:, None], words)
+            numbers, data = _data_of(placed, sample, part)
+            distinct, place = self._distinct(numbers, angles)
+            weights = None
+            if word_weights is not None:
+                weights = np.zeros((len(distinct), words.shape[1]))
+                np.add.at(weights, place, word_weights[where])
+            handles = [] if data[0] is None else [data[k].native for k in distinct]
+            result = evaluate(
+                self._module, group.model, group.observables, handles, len(distinct),
+                angles if angles.ndim == 1 else angles[sample], weights, self._settings, self._name(group), progress,
+            )  # fmt: skip
+            word_values[where] = result.values[place]
+            if gradient is not None:
+                _add_gradient(gradient, result.gradient, sample)
+        result = self._constants + word_values @ self._coefficients.T
+        if gradient is None:
+            return result, None
+        return result, self._expressions.pullback(parameters, gradient)
+
+    def _entries(self, placed: Sequence[_Placed]) -> list[tuple[_Group, Indices, Indices]]:
+        """For each group in use, the samples and the parts that it evaluates."""
+        if not placed or not self._parts:
+            return []
+        groups = np.stack([p.groups for p in placed])
+        return [(self._groups[g], *np.nonzero(groups == g)) for g in np.unique(groups)]
+
+    def _distinct(self, numbers: Indices, angles: Floats) -> tuple[Indices, Indices]:
+        """Which entries have to be evaluated, and for each entry the one that stands for it."""
+        if angles.ndim == 1 and self._reductions.dedupe:
+            _, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
+            return first, inverse
+        everything = np.arange(len(numbers))
+        return everything, everything
+
+    def _name(self, group: _Group) -> str:
+        """Names the first observable that a group holds, for messages."""
+        word = group.part.words[0]
+        return f"observable {int(np.nonzero(self._coefficients[:, word])[0][0])}"
+
+    def _place_data(self, item: DataCircuit) -> _Placed:
+        if isinstance(item, cirq.AbstractCircuit):
+            return self._place(self._data_gates(item))
+        placed = self._placed.get(item)
+        if placed is None:
+            placed = self._placed[item] = self._place(self._data_gates(deserialize(item)))
+            if len(self._placed) > _CACHED_DATA_CIRCUITS:
+                self._placed.popitem(last=False)
+        return placed
+
+    def _data_gates(self, circuit: object) -> Program:
+        if not isinstance(circuit, cirq.AbstractCircuit):
+            raise CircuitError(f"Data must be circuits, but holds a {type(circuit).__name__}")
+        for q in sorted(circuit.all_qubits()):
+            self._numbers.setdefault(q, len(self._numbers))
+        program, expressions = lower(circuit, self._numbers)
+        if expressions:
+            names = ", ".join(sorted({str(s) for e in expressions for s in e.free_symbols}))
+            raise SymbolError(
+                f"A data circuit must hold no symbols, but holds {names}; resolve them with cirq.resolve_parameters, "
+                "or make them part of the model circuit"
+            )
+        return program
+
+    def _place(self, data: Program | None) -> _Placed:
+        """Finds, or makes, the group and the native data program of each part."""
+        if data is None:
+            groups = [self._group(part, len(part.model.qubits), False) for part in self._parts]
+            nothing = np.full(len(groups), _NO_DATA)
+            return _Placed(np.array(groups, dtype=np.int64), nothing, (None,) * len(groups))
+        order = GateOrder(data.gates)
+        groups, programs = [], []
+        for part in self._parts:
+            cone = data_cone(part, order, data.qubit_count, self._reductions)
+            groups.append(self._group(part, len(cone.qubits), True))
+            programs.append(self._native_data(self._groups[groups[-1]], cone))
+        numbers = np.array([p.number for p in programs], dtype=np.int64)
+        return _Placed(np.array(groups, dtype=np.int64), numbers, tuple(programs))
+
+    def _group(self, part: Part, qubit_count: int, with_data: bool) -> int:
+        key = (part.key, qubit_count, with_data)
+        number = self._group_numbers.get(key)
+        if number is None:
+            program = Program(qubit_count, part.model.gates, self._program.expression_count)
+            number = self._group_numbers[key] = len(self._groups)
+            self._groups.append(
+                _Group(
+                    native_program(self._module, program, self._bits(qubit_count)),
+                    native_observables(self._module, part.local_words),
+                    part,
+                )
+            )
+        return number
+
+    def _native_data(self, group: _Group, cone: Canonical) -> _Data:
+        data = group.known.get(cone.key)
+        if data is None:
+            program = Program(len(cone.qubits), cone.gates)
+            data = _Data(native_program(self._module, program, self._bits(len(cone.qubits))))
+            group.known[cone.key] = data
+        return data
+
+    def _bits(self, qubit_count: int) -> int:
+        """A state fills at least one row of lanes."""
+        return max(qubit_count, (self._module.vector_bytes // 4).bit_length() - 1)
+
+    def _checked_values(self, values: object) -> Floats:
+        array = np.asarray(values, dtype=np.float64)
+        if array.ndim not in (1, 2) or array.shape[-1] != len(self.symbols):
+            raise SymbolError(
+                f"Argument `values` must have the shape ({len(self.symbols)},) or (batch, {len(self.symbols)}), one "
+                f"value for each of the symbols {', '.join(self.symbols) or '(none)'}, but has {array.shape}"
+            )
+        if not np.isfinite(array).all():
+            where = np.argwhere(~np.isfinite(array))[0]
+            raise SymbolError(
+                f"Symbol {self.symbols[where[-1]]!r} must have a finite value, but has {array[tuple(where)]}"
+            )
+        return array
+
+
+def _data_of(placed: Sequence[_Placed], sample: Indices, part: Indices) -> tuple[Indices, list[Any]]:
+    numbers = np.stack([p.numbers for p in placed])[sample, part]
+    return numbers, [placed[s].data[p] for s, p in zip(sample.tolist(), part.tolist(), strict=True)]
+
+
+def _add_gradient(total: Floats, gradient: Floats | None, sample: Indices) -> None:
+    assert gradient is not None
+    if total.ndim == 1:
+        total += gradient
+    else:
+        np.add.at(total, sample, gradient)
+
+
+def _batch_size(parameters: Floats, data: Sequence[DataCircuit] | None) -> int:
+    if data is None:
+        return 1 if parameters.ndim == 1 else len(parameters)
+    if parameters.ndim == 2 and len(parameters) != len(data):
+        raise EngineError(
+            f"Arguments `values` and `data` must hold as many samples as each other, but hold {len(parameters)} and "
+            f"{len(data)}"
+        )
+    return len(data)
+
+
+def _number_qubits(circuit: cirq.AbstractCircuit, observables: Sequence[Observable]) -> dict[cirq.Qid, int]:
+    qubits = set(circuit.all_qubits())
+    for observable in observables:
+        for term in observable.terms:
+            qubits.update(q for q, _ in term.paulis)
+    return {q: k for k, q in enumerate(sorted(qubits))}
+
+
+def _words(
+    observables: Sequence[Observable], numbers: Mapping[cirq.Qid, int]
+) -> tuple[tuple[PauliWord, ...], Floats]:
+    """The distinct Pauli words, and the coefficient of each in each observable, `(observables, words)`."""
+    words: dict[PauliWord, int] = {}
+    entries = []
+    for row, observable in enumerate(observables):
+        for term in observable.terms:
+            word = tuple(sorted((numbers[q], str(pauli)) for q, pauli in term.paulis))
+            entries.append((row, words.setdefault(word, len(words)), term.coefficient))
+    coefficients = np.zeros((len(observables), len(words)))
+    for row, column, coefficient in entries:
+        coefficients[row, column] += coefficient
+    return tuple(words), coefficients
+
+
+def _checked_symbols(
+    circuit: cirq.AbstractCircuit, symbols: Sequence[str | sympy.Symbol] | None
+) -> tuple[str, ...]:
+    present = symbol_names(circuit)
+    if symbols is None:
+        return present
+    names = tuple(str(s) for s in symbols)
+    for missing in sorted(set(present) - set(names)):
+        raise SymbolError(f"Symbol {missing!r} of the circuit is not among `symbols`: {', '.join(names)}")
+    for unused in sorted(set(names) - set(present)):
+        raise SymbolError(
+            f"Symbol {unused!r} is among `symbols` but not in the circuit, which has {', '.join(present) or 'none'}"
+        )
+    return names
+
+
+def _checked_settings(dtype: str, lanes: Lanes, threads: int | None, memory_budget: int | None) -> Settings:
+    if dtype not in ITEM_BYTES:
+        raise EngineError(f"Argument `dtype` must be one of {', '.join(ITEM_BYTES)}, but is {dtype!r}")
+    if lanes not in ("auto", "batch", "amplitude"):
+        raise EngineError(f"Argument `lanes` must be one of auto, batch, amplitude, but is {lanes!r}")
+    if threads is not None and threads < 1:
+        raise EngineError(f"Argument `threads` must be at least 1, but is {threads}")
+    return Settings(dtype, lanes, threads or thread_count(), memory_budget)

@@ -1,0 +1,1 @@
+"""Programs: circuits as flat data, and the passes that make them small."""
