@@ -25,7 +25,8 @@ from qflock.engine.reductions import Part, Reductions, data_cone, parts_of
 from qflock.errors import CircuitError, EngineError, SymbolError
 from qflock.program.canonical import Canonical
 from qflock.program.cone import GateOrder
-from qflock.program.program import Program, lower
+from qflock.program.lower import lower
+from qflock.program.program import Program
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]

@@ -1,0 +1,60 @@
+"""A simulator as a differentiable TensorFlow operation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from qflock.engine.simulator import Simulator
+
+
+def expectation_operation(simulator: Simulator, circuits: Any, parameters: Any) -> Any:
+    """Expectation values of a batch of data circuits, differentiable by the parameters.
+
+    No custom TensorFlow operation is involved, so that any TensorFlow build will do: `tf.numpy_function` calls the
+    engine, which releases the interpreter lock while it works.
+
+    Args:
+        simulator: The compiled model circuit and observables.
+        circuits: String tensor `(batch,)`.
+        parameters: Float tensor `(parameters,)`, shared by the batch.
+
+    Returns:
+        Float tensor `(batch, observables)` of the parameters' dtype.
+    """
+
+    @tf.custom_gradient
+    def operation(values: Any) -> tuple[Any, Any]:
+        result = _call(lambda c, v: _forward(simulator, c, v), [circuits, values], values.dtype)
+        result.set_shape([None, simulator.observable_count])
+
+        def gradient(upstream: Any) -> Any:
+            inner = _call(lambda c, v, u: _backward(simulator, c, v, u), [circuits, values, upstream], values.dtype)
+            inner.set_shape([simulator.parameter_count])
+            return inner
+
+        return result, gradient
+
+    return operation(parameters)
+
+
+def _call(function: Any, arguments: list[Any], dtype: Any) -> Any:
+    """In eager mode the engine is called directly, so that its errors arrive as they are."""
+    if tf.executing_eagerly():
+        return tf.constant(function(*[a.numpy() for a in arguments]), dtype=dtype)
+    return tf.numpy_function(function, arguments, dtype, stateful=False)
+
+
+def _forward(simulator: Simulator, circuits: Any, values: Any) -> Any:
+    return simulator.expectations(values, list(circuits)).astype(values.dtype)
+
+
+def _backward(simulator: Simulator, circuits: Any, values: Any, upstream: Any) -> Any:
+    return simulator.vjp(values, upstream, list(circuits))[1].astype(values.dtype)
+
+
+def as_circuit_tensor(inputs: Any) -> Any:
+    """Input of a layer as a string tensor `(batch,)`; a column `(batch, 1)` is flattened."""
+    tensor = tf.convert_to_tensor(inputs)
+    return tf.reshape(tensor, [-1])
