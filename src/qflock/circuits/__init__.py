@@ -1,0 +1,1 @@
+"""What circuits mean: gates, symbols, observables, and their form in string tensors."""
