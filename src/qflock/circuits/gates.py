@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import cirq
 import numpy as np
+from numpy.typing import NDArray
 
 from qflock.circuits.controls import MOST_QUBITS, controlled
 from qflock.circuits.parts import Fixed, Part, Qubits, Rotation, fixed, spectral, tidy
@@ -32,12 +33,12 @@ def lower_circuit(circuit: cirq.AbstractCircuit) -> list[Fixed | Rotation]:
         circuit: Unitary operations on qubits, possibly with symbols.
 
     Returns:
-        Parts, first applied first. A phase of the whole state (a `cirq.GlobalPhaseGate` that nothing controls) is
+        Parts, first applied first. A phase of the whole state (a `cirq.GlobalPhaseGate` without controls) is
         dropped.
 
     Raises:
-        CircuitError: If an operation is a measurement, a noise channel, classically controlled, not unitary, on
-            something that is no qubit, or too large for one matrix and without a decomposition.
+        CircuitError: If an operation is a measurement, a noise channel, classically controlled, not unitary,
+            on something that is no qubit, or too large for one matrix and without a decomposition.
 
     Example:
         >>> import cirq, sympy
@@ -85,15 +86,15 @@ def _parts(operation: cirq.Operation) -> Sequence[Part]:
         operation = operation.untagged
         if isinstance(operation, cirq.CircuitOperation):
             return _joined(_unrolled(operation), operation.qubits)
+        if isinstance(operation, cirq.ClassicallyControlledOperation):
+            raise CircuitError(f"Operation {operation} depends on a measurement; remove it, or the condition")
         if isinstance(operation, cirq.ControlledOperation):
-            _check(operation)
+            _check_qubits(operation, cirq.qid_shape(operation))
             inner = _parts(operation.sub_operation)
             return list(controlled(operation.controls, operation.control_values, inner))
-        if isinstance(operation, cirq.ClassicallyControlledOperation):
-            raise CircuitError(f"Operation {operation} depends on a measurement; a circuit must be unitary")
     gate = operation.gate
     if gate is None:
-        _check(operation)
+        _check_qubits(operation, cirq.qid_shape(operation))
         return _general(operation)
     qubits = operation.qubits
     return [_moved(part, places, qubits) for places, part in _placed(gate)]
@@ -111,8 +112,10 @@ def _placed(gate: cirq.Gate) -> _Placed:
     known = _gates.get(id(gate))
     if known is not None:
         return known[1]
-    qubits: Qubits = tuple(cirq.LineQid.for_gate(gate))
-    placed = tuple((tuple([q.x for q in part.qubits]), part) for part in _parts_of_gate(gate, qubits))
+    _check_qubits(gate, cirq.qid_shape(gate))
+    qubits: Qubits = tuple(cirq.LineQubit.range(cirq.num_qubits(gate)))
+    place = {q: k for k, q in enumerate(qubits)}
+    placed = tuple((tuple([place[q] for q in part.qubits]), part) for part in _parts_of_gate(gate, qubits))
     if type(gate).__hash__ is not None:  # what has no hash may change
         if len(_gates) >= _CACHED_GATES:
             _gates.clear()
@@ -124,6 +127,100 @@ def _parts_of_gate(gate: cirq.Gate, qubits: Qubits) -> Sequence[Part]:
     row = ROWS.get(type(gate))
     if row is None and cirq.is_parameterized(gate):
         row = SYMBOLIC_ROWS.get(type(gate))
+        if row is None and isinstance(gate, cirq.EigenGate) and _only_exponent_has_symbols(gate):
+            return [spectral(qubits, eigen_spectrum(gate), gate.exponent)]
+    items = None if row is None else row(gate, qubits)
+    if items is not None:
+        return _joined(items, qubits)
     operation = gate.on(*qubits)
-    _check(operation)
-    ...
+    return _parts(operation) if isinstance(operation, cirq.ControlledOperation) else _general(operation)
+
+
+def _only_exponent_has_symbols(gate: cirq.EigenGate) -> bool:
+    return cirq.parameter_names(gate) == cirq.parameter_names(gate.exponent)
+
+
+def _joined(items: Iterable[Part | cirq.Operation], qubits: Qubits) -> list[Part]:
+    """Lowers operations; a phase becomes a gate on the first qubit, so that everything acts on qubits."""
+    parts: list[Part] = []
+    for item in items:
+        parts.extend(_parts(item) if isinstance(item, cirq.Operation) else (item,))
+    return [part if part.qubits or not qubits else _widened(part, qubits[:1]) for part in parts]
+
+
+def _widened(part: Part, qubits: Qubits) -> Part:
+    identity = np.eye(2 ** len(qubits))
+    if isinstance(part, Fixed):
+        return fixed(qubits, part.matrix * identity)
+    return Rotation(qubits, part.half_turns, part.projectors * identity, part.exponent)
+
+
+def _unrolled(operation: cirq.CircuitOperation) -> Iterable[cirq.Operation]:
+    if operation.repeat_until is not None or not isinstance(operation.repetitions, (int, np.integer)):
+        until = "" if operation.repeat_until is None else f" until {operation.repeat_until}"
+        raise CircuitError(
+            "A circuit operation must repeat a fixed number of times, but one repeats "
+            f"{operation.repetitions} times{until}"
+        )
+    return operation.mapped_circuit().all_operations()
+
+
+def _general(operation: cirq.Operation) -> Sequence[Part]:
+    """Operations without a row: by their unitary if they are small, else by their decomposition."""
+    _check_unitary(operation)
+    qubits = operation.qubits
+    has_symbols = bool(cirq.parameter_names(operation))
+    if len(qubits) <= DENSE_QUBITS and not has_symbols:
+        matrix = _unitary(operation)
+        if matrix is not None:
+            return [fixed(qubits, matrix)]
+    pieces = cirq.decompose_once(operation, None)
+    if pieces is not None and all(set(piece.qubits) <= set(qubits) for piece in pieces):
+        return _joined(pieces, qubits)
+    if len(qubits) <= MOST_QUBITS and not has_symbols:
+        matrix = _unitary(operation)
+        if matrix is not None:
+            return [fixed(qubits, matrix)]
+    advice = "give its gate a `_decompose_` method that needs no further qubits"
+    if has_symbols:
+        names = ", ".join(sorted(cirq.parameter_names(operation)))
+        raise CircuitError(
+            f"Operation {operation} has symbols ({names}) but no known decomposition; {advice}"
+        )
+    raise CircuitError(
+        f"Operation {operation} acts on {len(qubits)} qubits and has no known decomposition, but one matrix may "
+        f"act on at most {MOST_QUBITS}; {advice}"
+    )
+
+
+def _unitary(operation: cirq.Operation) -> NDArray[np.complex128] | None:
+    if cirq.is_parameterized(operation):  # constants such as sympy.pi count as parameters in Cirq
+        operation = cirq.resolve_parameters(operation, {"": 0.0})
+    matrix = cirq.unitary(operation, None)
+    if matrix is None:
+        return None
+    if not cirq.is_unitary(matrix, atol=1e-6):
+        raise CircuitError(f"The matrix of operation {operation} is not unitary, or holds NaN")
+    return tidy(matrix)
+
+
+def _check_qubits(culprit: cirq.Operation | cirq.Gate, shape: tuple[int, ...]) -> None:
+    for dimension in shape:
+        if dimension != 2:
+            raise CircuitError(
+                f"{culprit!r} acts on a qudit of dimension {dimension}; only qubits are supported"
+            )
+
+
+def _check_unitary(operation: cirq.Operation) -> None:
+    if cirq.is_measurement(operation):
+        raise CircuitError(
+            f"Operation {operation} is a measurement; remove it: observables are given apart from the circuit"
+        )
+    if cirq.has_unitary(operation) or cirq.is_parameterized(operation):
+        return
+    if cirq.has_kraus(operation):
+        raise CircuitError(f"Operation {operation} is a noise channel or a reset; a circuit must be unitary")
+    raise CircuitError(
+        f"Operation {operation} has neither a unitary nor a decomposition into gates that have one"
+    )

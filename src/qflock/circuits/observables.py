@@ -1,92 +1,106 @@
-"""Observables: Hermitian sums of Pauli strings in one form."""
+"""Observables: Hermitian sums of Pauli strings in one plain form."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import cmath
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal, TypeAlias
 
 import cirq
+import numpy as np
 
 from qflock.errors import ObservableError
 
-_IMAGINARY_TOLERANCE = 1e-9
+Letter: TypeAlias = Literal["X", "Y", "Z"]
+
+_LETTERS: dict[cirq.Pauli, Letter] = {cirq.X: "X", cirq.Y: "Y", cirq.Z: "Z"}
+_ALLOWED = "a cirq.PauliString or cirq.PauliSum such as cirq.Z(q) or 0.5 * cirq.X(a) * cirq.X(b) + 1"
 
 
 @dataclass(frozen=True, slots=True)
 class PauliTerm:
-    """A real coefficient times a Pauli string of ("X" | "Y" | "Z") by qubit, never empty."""
+    """A real coefficient times a product of Pauli operators, sorted by qubit; never empty."""
 
     coefficient: float
-    paulis: tuple[tuple[cirq.Qid, str], ...]
+    paulis: tuple[tuple[cirq.Qid, Letter], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Observable:
-    """A constant plus Pauli terms."""
+    """A constant plus a sum of Pauli terms."""
 
     constant: float
     terms: tuple[PauliTerm, ...]
 
 
 def normalise(observables: object) -> tuple[Observable, ...]:
-    """Checks observables and brings them into one form.
+    """Brings observables into one form.
 
     Args:
-        observables: A Hermitian `cirq.PauliString` or `cirq.PauliSum`, or a list of them.
+        observables: A `cirq.PauliString` or `cirq.PauliSum` of any length, or a list or array of them.
+
+    Returns:
+        One `Observable` for each, in order.
 
     Raises:
-        ObservableError: If the list is empty, or an item is no Pauli sum, has a coefficient that is not real, or acts on
-            something that is no qubit. Names the item's position.
+        ObservableError: If one is not a Hermitian sum of Pauli strings (its position is named), or there is
+            none.
 
     Example:
-        >>> q = cirq.LineQubit(0)
-        >>> normalise(2.0 * cirq.Z(q) + 1.0)[0].constant
-        1.0
+        >>> import cirq
+        >>> a, b = cirq.LineQubit.range(2)
+        >>> normalise([2 * cirq.Z(b) * cirq.X(a) + 3])[0].terms[0].paulis
+        ((cirq.LineQubit(0), 'X'), (cirq.LineQubit(1), 'Z'))
     """
-    items = list(_items(observables))
-    if not items:
-        raise ObservableError("Observables must be one or more Pauli strings or sums, but the list is empty")
-    return tuple(_observable(item, k) for k, item in enumerate(items))
+    if isinstance(observables, (cirq.PauliString, cirq.PauliSum)):
+        observables = [observables]
+    if isinstance(observables, (str, bytes, dict)) or not isinstance(observables, Iterable):
+        raise ObservableError(
+            f"Observables must be {_ALLOWED}, or a list of such, but are of type {type(observables).__name__}"
+        )
+    if isinstance(observables, np.ndarray):
+        observables = np.atleast_1d(observables)
+    result = tuple(_observable(item, place) for place, item in enumerate(observables))
+    if not result:
+        raise ObservableError(f"The list of observables is empty; it must hold at least one: {_ALLOWED}")
+    return result
 
 
-def _items(observables: object) -> Iterator[Any]:
-    if isinstance(observables, (cirq.PauliString, cirq.PauliSum)) or not isinstance(observables, Iterable):
-        yield observables
+def _observable(item: object, place: int) -> Observable:
+    if isinstance(item, cirq.PauliString):
+        strings = [item]
+    elif isinstance(item, cirq.PauliSum):
+        strings = list(item)
     else:
-        yield from observables
-
-
-def _observable(item: Any, position: int) -> Observable:
+        raise ObservableError(
+            f"Observable {place} must be {_ALLOWED}, but is {item!r}, a {type(item).__name__}"
+        )
     constant = 0.0
     terms: list[PauliTerm] = []
-    for string in _strings(item, position):
-        if abs(string.coefficient.imag) > _IMAGINARY_TOLERANCE * max(1.0, abs(string.coefficient)):
-            raise ObservableError(
-                f"Observable {position} must be Hermitian, but the coefficient of {string} is {string.coefficient}, "
-                "which is not real"
-            )
-        coefficient = float(string.coefficient.real)
-        paulis = tuple((q, str(pauli)) for q, pauli in sorted(string.items()))
-        if any(q.dimension != 2 for q, _ in paulis):
-            raise ObservableError(f"Observable {position} must act on qubits, but {string} acts on a qudit")
-        if paulis:
-            terms.append(PauliTerm(coefficient, paulis))
-        else:
+    for string in strings:
+        coefficient = _real(string, place)
+        if len(string) == 0:
             constant += coefficient
+        else:
+            paulis = tuple(sorted((qubit, _LETTERS[pauli]) for qubit, pauli in string.items()))
+            terms.append(PauliTerm(coefficient, paulis))
     return Observable(constant, tuple(terms))
 
 
-def _strings(item: Any, position: int) -> list[cirq.PauliString]:
-    if isinstance(item, cirq.PauliSum):
-        return list(item)
-    if isinstance(item, cirq.GateOperation) and not isinstance(item, cirq.PauliString):
-        if item.gate in (cirq.X, cirq.Y, cirq.Z):
-            return [cirq.PauliString(item)]
-    if isinstance(item, cirq.PauliString):
-        if cirq.is_parameterized(item):
-            raise ObservableError(f"Observable {position} must have numbers for coefficients, but {item} holds a symbol")
-        return [item]
-    raise ObservableError(
-        f"Observable {position} must be a cirq.PauliString or cirq.PauliSum, but is a {type(item).__name__}: {item}"
-    )
+def _real(string: cirq.PauliString[cirq.Qid], place: int) -> float:
+    if cirq.is_parameterized(string):
+        raise ObservableError(
+            f"Observable {place} must have numbers as coefficients, but has {string.coefficient}; "
+            "put symbols into the circuit"
+        )
+    coefficient = complex(string.coefficient)
+    if not cmath.isfinite(coefficient):
+        raise ObservableError(
+            f"Observable {place} must have finite coefficients, but has {coefficient} in {string}"
+        )
+    if abs(coefficient.imag) > 1e-9 * max(1.0, abs(coefficient)):
+        raise ObservableError(
+            f"Observable {place} must be Hermitian, with real coefficients, but has {coefficient} in {string}"
+        )
+    return coefficient.real

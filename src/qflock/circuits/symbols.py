@@ -1,134 +1,189 @@
-"""Symbols: names in a circuit, and the expressions that turn their values into angles."""
+"""Symbols and the expressions that gates hold: values and derivatives in float64, for whole batches."""
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 import cirq
 import numpy as np
 import sympy
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-Floats = NDArray[np.float64]
+from qflock.circuits.affine import Affine, affine_terms
+from qflock.circuits.nonlinear import Nonlinear
+from qflock.errors import SymbolError
+
+Floats: TypeAlias = NDArray[np.float64]
 
 
-def symbol_names(circuit: cirq.AbstractCircuit) -> tuple[str, ...]:
-    """The names of a circuit's symbols in natural order, in which `w2` comes before `w10`.
+def symbol_names(circuits: cirq.AbstractCircuit | Iterable[cirq.AbstractCircuit]) -> tuple[str, ...]:
+    """The symbols of a circuit, or of several, in natural order: `t2` before `t10`.
 
     Example:
-        >>> a, b = sympy.symbols("w10 w2")
+        >>> import cirq, sympy
         >>> q = cirq.LineQubit(0)
-        >>> symbol_names(cirq.Circuit(cirq.rx(a)(q), cirq.rz(b)(q)))
-        ('w2', 'w10')
+        >>> symbol_names(cirq.Circuit(cirq.rx(sympy.Symbol(name))(q) for name in ("t10", "b", "t2")))
+        ('b', 't2', 't10')
     """
-    return tuple(sorted(cirq.parameter_names(circuit), key=_natural))
+    if isinstance(circuits, cirq.AbstractCircuit):
+        circuits = [circuits]
+    names = {name for circuit in circuits for name in cirq.parameter_names(circuit)}
+    return tuple(sorted(names, key=natural_key))
 
 
-def _natural(name: str) -> list[tuple[int, int, str]]:
-    """Runs of digits compare as numbers, everything else as text."""
-    return [(0, int(run), "") if run.isdigit() else (1, 0, run) for run in re.split(r"(\d+)", name) if run]
+def natural_key(name: str) -> tuple[tuple[tuple[int, int, str], ...], str]:
+    """Sorts digits inside names by their value, and is different for different names."""
+    pieces = re.findall(r"[0-9]+|[^0-9]+", name)
+    return tuple((0, int(p), "") if p[0].isdigit() else (1, 0, p) for p in pieces), name
+
+
+def bind_values(
+    names: Sequence[str], values: Mapping[str, ArrayLike] | Mapping[sympy.Symbol, ArrayLike]
+) -> Floats:
+    """Values in the order of the names.
+
+    Args:
+        names: Symbols, in the order that is wanted.
+        values: A number, or an array `(batch,)`, for each symbol; numbers are repeated along the batch.
+
+    Returns:
+        `(symbols,)`, or `(batch, symbols)` when any value is an array, float64.
+
+    Raises:
+        SymbolError: If a symbol has no value, a value no symbol, or a value is not finite or misshapen.
+
+    Example:
+        >>> bind_values(["a", "b"], {"b": [1.0, 2.0], "a": 5})
+        array([[5., 1.],
+               [5., 2.]])
+    """
+    given = {str(name): _finite_array(str(name), value) for name, value in values.items()}
+    for name in names:
+        if name not in given:
+            raise SymbolError(f"Symbol {name!r} has no value; {_listed('values are given for', given, name)}")
+    for name in given:
+        if name not in names:
+            raise SymbolError(
+                f"Value {name!r} belongs to no symbol; {_listed('the symbols are', names, name)}"
+            )
+    lengths = {name: len(array) for name, array in given.items() if array.ndim}
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"{name}: {length}" for name, length in lengths.items())
+        raise SymbolError(f"Arrays of values must have one length, but have {listed}")
+    shape = (next(iter(lengths.values())),) if lengths else ()
+    columns = [np.broadcast_to(given[name], shape) for name in names]
+    return np.stack(columns, axis=-1) if columns else np.zeros((*shape, 0))
+
+
+def _finite_array(name: str, value: ArrayLike) -> Floats:
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise SymbolError(
+            f"The value of symbol {name!r} must be a number or an array, but is {value!r}"
+        ) from None
+    if array.ndim > 1:
+        raise SymbolError(
+            f"The value of symbol {name!r} must be a number or have the shape (batch,), but has {array.shape}"
+        )
+    if not np.isfinite(array).all():
+        bad = np.atleast_1d(array)[~np.isfinite(np.atleast_1d(array))][0]
+        raise SymbolError(f"The value of symbol {name!r} must be finite, but is {bad}")
+    return array
+
+
+def _listed(text: str, names: Iterable[str], wanted: str) -> str:
+    known = list(names)
+    close = difflib.get_close_matches(wanted, known, n=3)
+    if close:
+        return f"did you mean {' or '.join(map(repr, close))}?"
+    return f"{text} {', '.join(known) or 'none'}"
 
 
 class Expressions:
-    """Expressions of named symbols, evaluated and differentiated on arrays of symbol values.
+    r"""Many expressions $e_i(x)$ of the same symbols, evaluated and differentiated together.
 
     Args:
-        expressions: Real expressions.
-        names: The symbols, in the order of the values.
+        expressions: Sympy expressions, real for real symbols.
+        names: The symbols, in the order of the values; there may be more than the expressions hold.
+
+    Raises:
+        SymbolError: If an expression holds a symbol that is not named, or cannot be evaluated or
+            differentiated.
 
     Example:
+        >>> import sympy
         >>> a, b = sympy.symbols("a b")
-        >>> angles = Expressions([2 * a + 1, a * b], ["a", "b"])
-        >>> angles.values(np.array([3.0, 4.0])).tolist()
-        [7.0, 12.0]
-        >>> angles.pullback(np.array([3.0, 4.0]), np.array([1.0, 1.0])).tolist()
-        [6.0, 3.0]
+        >>> both = Expressions([2 * a - b, a * sympy.sin(b)], ["a", "b"])
+        >>> both.values(np.array([3.0, 0.0]))
+        array([6., 0.])
+        >>> both.pullback(np.array([3.0, 0.0]), np.array([1.0, 1.0]))
+        array([2., 2.])
     """
 
     def __init__(self, expressions: Sequence[sympy.Expr], names: Sequence[str]) -> None:
         column = {name: k for k, name in enumerate(names)}
-        self._scale = np.zeros((len(expressions), len(names)))
-        self._offset = np.zeros(len(expressions))
-        self._nonlinear: list[_Nonlinear] = []
+        self._shape = (len(expressions), len(names))
+        affine: list[tuple[int, float, dict[int, float]]] = []
+        nonlinear: list[tuple[int, sympy.Expr]] = []
         for row, expression in enumerate(expressions):
-            affine = _affine(expression)
-            if affine is None:
-                self._nonlinear.append(_Nonlinear(row, expression, column))
-                continue
-            slopes, self._offset[row] = affine
-            for name, slope in slopes.items():
-                self._scale[row, column[name]] = slope
+            _check_named(expression, column)
+            found = affine_terms(expression)
+            if found is None:
+                nonlinear.append((row, expression))
+            else:
+                constant, slopes = found
+                affine.append((row, constant, {column[name]: slope for name, slope in slopes.items()}))
+        self._affine = Affine(affine, self._shape)
+        self._nonlinear = Nonlinear(nonlinear, column) if nonlinear else None
 
-    def values(self, symbols: Floats) -> Floats:
+    def values(self, x: Floats) -> Floats:
         """The expressions' values.
 
         Args:
-            symbols: `(names,)` or `(batch, names)` float64.
+            x: `(symbols,)` or `(batch, symbols)` float64.
 
         Returns:
             `(expressions,)` or `(batch, expressions)` float64.
+
+        Raises:
+            SymbolError: If an expression is not finite and real there, such as `log(a)` at `a = -1`.
         """
-        result = symbols @ self._scale.T + self._offset
-        for item in self._nonlinear:
-            result[..., item.row] = item.value(symbols)
+        result = self._affine.values(x)
+        if self._nonlinear is not None:
+            self._nonlinear.add_values(x, result)
         return result
 
-    def pullback(self, symbols: Floats, cotangent: Floats) -> Floats:
-        """The chain rule: derivatives by the expressions become derivatives by the symbols.
+    def pullback(self, x: Floats, cotangent: Floats) -> Floats:
+        r"""The chain rule, $\sum_i c_i\, \partial e_i / \partial x_j$.
 
         Args:
-            symbols: `(names,)` or `(batch, names)` float64.
-            cotangent: `(expressions,)` or `(batch, expressions)` float64.
+            x: `(symbols,)` or `(batch, symbols)` float64.
+            cotangent: The derivative by each expression, `(expressions,)` or `(batch, expressions)`.
 
         Returns:
-            `sum_e cotangent_e d expression_e / d symbol`, of the shape of `symbols`.
+            The derivative by each symbol, `(symbols,)` or `(batch, symbols)` float64.
+
+        Raises:
+            SymbolError: If a derivative is not finite there, such as that of `sqrt(a)` at `a = 0`.
         """
-        result = cotangent @ self._scale
-        for item in self._nonlinear:
-            for column, derivative in item.derivatives(symbols):
-                result[..., column] += cotangent[..., item.row] * derivative
+        result = self._affine.pullback(cotangent)
+        if self._nonlinear is not None:
+            result = np.broadcast_to(
+                result, (*np.broadcast_shapes(x.shape[:-1], result.shape[:-1]), self._shape[1])
+            )
+            result = result.copy()
+            self._nonlinear.add_pullback(x, cotangent, result)
         return result
 
 
-class _Nonlinear:
-    """One expression that is not affine, with its partial derivatives, compiled to NumPy."""
-
-    def __init__(self, row: int, expression: sympy.Expr, column: dict[str, int]) -> None:
-        self.row = row
-        symbols = sorted(expression.free_symbols, key=str)
-        self._columns = [column[str(s)] for s in symbols]
-        self._value = _compiled(symbols, expression)
-        self._derivatives = [_compiled(symbols, sympy.diff(expression, s)) for s in symbols]
-
-    def value(self, symbols: Floats) -> Any:
-        return self._value(*[symbols[..., c] for c in self._columns])
-
-    def derivatives(self, symbols: Floats) -> list[tuple[int, Any]]:
-        arguments = [symbols[..., c] for c in self._columns]
-        return [(c, d(*arguments)) for c, d in zip(self._columns, self._derivatives, strict=True)]
-
-
-def _compiled(symbols: Sequence[sympy.Symbol], expression: sympy.Expr) -> Callable[..., Any]:
-    function: Callable[..., Any] = sympy.lambdify(symbols, expression, modules="numpy")
-    return function
-
-
-def _affine(expression: sympy.Expr) -> tuple[dict[str, float], float] | None:
-    """Slopes by symbol name and the constant of an affine expression; None for any other."""
-    slopes: dict[str, float] = {}
-    offset = 0.0
-    for term in sympy.Add.make_args(sympy.expand(expression)):
-        symbols = term.free_symbols
-        if not symbols:
-            offset += float(term)
-            continue
-        if len(symbols) > 1:
-            return None
-        symbol = next(iter(symbols))
-        slope = term / symbol
-        if slope.free_symbols:
-            return None
-        slopes[str(symbol)] = slopes.get(str(symbol), 0.0) + float(slope)
-    return slopes, offset
+def _check_named(expression: sympy.Expr, column: Mapping[str, int]) -> None:
+    for symbol in sorted(expression.free_symbols, key=str):
+        if str(symbol) not in column:
+            raise SymbolError(
+                f"Symbol {str(symbol)!r} of expression {expression} has no value; "
+                f"{_listed('the symbols are', column, str(symbol))}"
+            )

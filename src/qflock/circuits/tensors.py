@@ -41,7 +41,9 @@ def serialize(item: cirq.AbstractCircuit | cirq.PauliString | cirq.PauliSum) -> 
     elif isinstance(item, (cirq.PauliString, cirq.PauliSum)):
         content = {"sum": cirq.to_json(cirq.PauliSum.wrap(item), indent=None)}
     else:
-        raise TensorFormatError(f"Only circuits and Pauli sums can be serialised, but this is a {type(item).__name__}")
+        raise TensorFormatError(
+            f"Only circuits and Pauli sums can be serialised, but this is a {type(item).__name__}"
+        )
     text = json.dumps(content, separators=(",", ":")).encode()
     if len(text) > _COMPRESS_ABOVE:
         return _HEADER + b"z" + zlib.compress(text, 6)
