@@ -1,0 +1,1 @@
+"""Ready models and their data, each an example of the public interface."""

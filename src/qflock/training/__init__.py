@@ -1,0 +1,1 @@
+"""The training loop on `tf.distribute`, run directories, checkpoints and metrics."""

@@ -1,0 +1,230 @@
+"""The training loop of one worker."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import keras
+import numpy as np
+
+from qflock.errors import PreemptedError
+from qflock.training import checkpoints
+from qflock.training.batches import Batches, worker_slice
+from qflock.training.curves import Curves
+from qflock.training.data import Data, fingerprint, pack
+from qflock.training.experiment import Experiment
+from qflock.training.metrics_log import MetricsLog
+from qflock.training.progress import Progress
+from qflock.training.run import VALIDATION, write_status
+from qflock.training.spec import RunSpec
+from qflock.training.state import Position, capture, model_fingerprint, restore
+from qflock.training.steps import Steps
+from qflock.training.store import Store
+
+# An early checkpoint is only written when writing has cost less than this share of the time since the last one.
+CHECKPOINT_SHARE = 0.02
+STATUS_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Worker:
+    """Which of the workers this is, how to reach the others, and when to stop.
+
+    Args:
+        index: From 0; worker 0 is the chief.
+        count: How many there are.
+        strategy: The `tf.distribute` strategy over all of them.
+        stopping: Whether this worker was asked to stop; looked at once per step.
+        on_step: Told the number of steps done after each step.
+    """
+
+    index: int
+    count: int
+    strategy: Any
+    stopping: Callable[[], bool] = lambda: False
+    on_step: Callable[[int], None] = lambda step: None
+
+    @property
+    def chief(self) -> bool:
+        """Whether this is worker 0, which alone writes to the run."""
+        return self.index == 0
+
+
+def train(experiment: Experiment, spec: RunSpec, store: Store, worker: Worker, visible: bool = True) -> dict[str, float]:
+    """Trains, from the newest checkpoint if there is one, until all epochs are done.
+
+    Args:
+        experiment: What to train.
+        spec: For how long and from which seed.
+        store: Where the chief stores everything.
+        worker: Which worker this is.
+        visible: Whether the chief shows progress.
+
+    Returns:
+        The values of the last epoch.
+
+    Raises:
+        PreemptedError: If a worker was asked to stop; the state is stored.
+        RunError: If the run cannot be written, or its weights do not fit the model.
+    """
+    keras.utils.set_random_seed(spec.seed)
+    data = experiment.data(spec.seed)
+    steps = Steps(experiment, worker.strategy, data.train, spec.learning_rate)
+    identity = model_fingerprint(steps, fingerprint(data), spec.batch_size, spec.seed)
+    stored = checkpoints.newest(store, identity) if worker.chief else None
+    position = restore(steps, stored, worker.chief)
+    training = _Training(spec, store, worker, steps, data, position or Position(0, 0, identity))
+    return training.run(experiment, resumed=position, visible=visible and worker.chief)
+
+
+@dataclass
+class _Training:
+    spec: RunSpec
+    store: Store
+    worker: Worker
+    steps: Steps
+    data: Data
+    position: Position
+    values: dict[str, float] = field(default_factory=dict)
+
+    def run(self, experiment: Experiment, resumed: Position | None, visible: bool) -> dict[str, float]:
+        self.batches = Batches(len(self.data.train), self.spec.batch_size, self.spec.seed)
+        self.total = self.spec.epochs * self.batches.steps_per_epoch
+        self.callbacks = keras.callbacks.CallbackList(
+            list(experiment.callbacks()), model=self.steps.model, epochs=self.spec.epochs,
+            steps=self.batches.steps_per_epoch,
+        )  # fmt: skip
+        self.steps.model.stop_training = False
+        self.log = MetricsLog(self.store, resumed) if self.worker.chief else None
+        self.curves = Curves(self.store, self.log.epochs()) if self.log else None
+        self.values = _logged(self.log.epochs()) if self.log else {}
+        self.saved = self.reported = time.monotonic()
+        self.cost = 0.0
+        self._write(lambda: self._begin(resumed is None))
+        with Progress(self.spec.epochs, self.total, self.position.step, visible) as self.progress:
+            self._epochs()
+        self._finish()
+        return self.values
+
+    def _begin(self, first: bool) -> None:
+        if first:
+            self.store.write(VALIDATION, pack(self.data.validation))
+        write_status(self.store, "running", self.position.step, self.values.get("loss"))
+
+    def _epochs(self) -> None:
+        self.callbacks.on_train_begin()
+        while self.position.epochs < self.spec.epochs and not self.steps.model.stop_training:
+            started = time.perf_counter()
+            self.callbacks.on_epoch_begin(self.position.epochs)
+            end = (self.position.epochs + 1) * self.batches.steps_per_epoch
+            while self.position.step < end:
+                self._step()
+            self._end_epoch(started)
+        self.callbacks.on_train_end(self.values)
+
+    def _step(self) -> None:
+        step, epoch = self.position.step, self.position.epochs
+        place = step % self.batches.steps_per_epoch
+        self.callbacks.on_train_batch_begin(place)
+        indices = self.batches.indices(step)
+        mine = worker_slice(indices, self.worker.index, self.worker.count)
+        # Only a request that all workers have seen in the same step makes them stop, at the same step.
+        loss, stop = self.steps.train(self.data.train, mine, len(indices), self._wish())
+        self.position = Position(step + 1, epoch, self.position.fingerprint)
+        self.callbacks.on_train_batch_end(place, {"loss": loss})
+        if self.log:
+            self.log.step(step + 1, epoch + 1, loss)
+            self.progress.step(step + 1, epoch + 1, loss)
+        self.worker.on_step(step + 1)
+        if stop >= _STOP:
+            self._checkpoint()
+            self._write(lambda: self._report("preempted"))
+            self._barrier()
+            raise PreemptedError(f"Stopped at step {step + 1} as asked; the state is stored, start again to resume")
+        if stop:
+            self._checkpoint()
+
+    def _wish(self) -> float:
+        """Stop, checkpoint, or nothing: the wishes of all workers are summed in the step."""
+        if self.worker.stopping():
+            return _STOP
+        due = time.monotonic() - self.saved > self.spec.checkpoint_seconds
+        return 1.0 if self.worker.chief and due else 0.0
+
+    def _end_epoch(self, started: float) -> None:
+        every = np.arange(len(self.data.validation))
+        for start in range(0, len(every), _VALIDATION_ROWS):
+            rows = every[start : start + _VALIDATION_ROWS]
+            self.steps.validate(self.data.validation, worker_slice(rows, self.worker.index, self.worker.count))
+        logs = self.steps.read(self.steps.train_metrics) | self.steps.read(self.steps.validation_metrics, "val_")
+        self.values = logs
+        step, epochs = self.position.step, self.position.epochs + 1
+        self.position = Position(step, epochs, self.position.fingerprint)
+        self.callbacks.on_epoch_end(epochs - 1, dict(logs))
+        if self.log and self.curves:
+            timed = {**logs, "seconds": time.perf_counter() - started}
+            self.log.epoch(epochs, step, timed)
+            self.curves.epoch(step, timed)
+            self.progress.epoch(epochs, step, logs)
+            self._write(self._report_sometimes)
+        if self._epoch_checkpoint_is_cheap():
+            self._checkpoint()
+
+    def _epoch_checkpoint_is_cheap(self) -> bool:
+        """Decided by the chief for all, because capturing a state takes all workers."""
+        elapsed = time.monotonic() - self.saved
+        cheap = self.worker.chief and self.cost <= CHECKPOINT_SHARE * elapsed
+        (votes,) = self.steps.sum_over_workers([np.array([int(cheap)])])
+        return bool(votes[0])
+
+    def _checkpoint(self) -> None:
+        started = time.monotonic()
+        state = capture(self.steps, self.position)
+
+        def save() -> None:
+            if self.log:
+                self.log.flush()
+            checkpoints.save(self.store, state, self.spec.keep)
+
+        self._write(save)
+        self.saved = time.monotonic()
+        self.cost = self.saved - started
+
+    def _report_sometimes(self) -> None:
+        if time.monotonic() - self.reported > STATUS_SECONDS:
+            self._report("running")
+
+    def _report(self, state: str) -> None:
+        write_status(self.store, state, self.position.step, self.values.get("loss"))
+        if self.log:
+            self.log.flush()
+        if self.curves and state != "running":
+            self.curves.close()
+        self.reported = time.monotonic()
+
+    def _finish(self) -> None:
+        self._checkpoint()
+        self._write(lambda: self._report("finished"))
+        self._barrier()
+
+    def _write(self, action: Callable[[], None]) -> None:
+        """Runs `action` on the chief alone."""
+        if self.worker.chief:
+            action()
+
+    def _barrier(self) -> None:
+        """No worker leaves before the chief has stored the result."""
+        self.steps.sum_over_workers([np.ones(1)])
+
+
+_STOP = 1024.0
+_VALIDATION_ROWS = 4096
+
+
+def _logged(epochs: list[dict[str, Any]]) -> dict[str, float]:
+    hidden = ("kind", "epoch", "step", "seconds")
+    return {k: v for k, v in epochs[-1].items() if k not in hidden} if epochs else {}
+

@@ -1,0 +1,129 @@
+"""The whole state of a training, as one object that any number of workers can take up again."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from qflock.errors import RunError
+
+if TYPE_CHECKING:
+    from qflock.training.steps import Steps
+
+_HEADER = "header"
+
+
+@dataclass(frozen=True)
+class Position:
+    """How far a training is.
+
+    Args:
+        step: Steps done.
+        epochs: Epochs done, validation included.
+        fingerprint: Of data, batch size, seed and model.
+    """
+
+    step: int
+    epochs: int
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class TrainingState:
+    """Position, and the arrays of model, optimiser and running metrics (summed over the workers), in a fixed order."""
+
+    position: Position
+    arrays: tuple[np.ndarray, ...]
+
+    def pack(self) -> bytes:
+        """The state as the bytes of an `.npz` file that needs no unpickling."""
+        buffer = io.BytesIO()
+        header = np.frombuffer(json.dumps(asdict(self.position)).encode(), dtype=np.uint8)
+        np.savez(buffer, **{_HEADER: header, **{f"array{i:05d}": a for i, a in enumerate(self.arrays)}})
+        return buffer.getvalue()
+
+    @classmethod
+    def unpack(cls, content: bytes, where: str) -> TrainingState:
+        """Inverse of `pack`; `where` names the source in the error."""
+        try:
+            with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+                position = Position(**json.loads(stored[_HEADER].tobytes()))
+                return cls(position, tuple(stored[f"array{i:05d}"] for i in range(len(stored.files) - 1)))
+        except Exception as error:
+            raise RunError(f"{where} must be a stored training state, but cannot be read: {error!r}") from None
+
+
+def capture(steps: Steps, position: Position) -> TrainingState:
+    """Reads the state; every worker must call it at the same step, since the metrics are summed over all."""
+    arrays = [np.array(v) for v in _replicated(steps)] + steps.reduced(steps.train_metrics)
+    return TrainingState(position, tuple(arrays))
+
+
+def restore(steps: Steps, state: TrainingState | None, chief: bool) -> Position | None:
+    """Puts the chief's state into every worker; returns its position, or None where the chief has no state.
+
+    Args:
+        steps: To put it into.
+        state: What the chief has read; the other workers need no access to the store and pass None.
+        chief: Whether this is the chief.
+
+    Raises:
+        RunError: If the arrays do not fit the model, on every worker.
+    """
+    variables = [*_replicated(steps), *_running(steps)]
+    problem = _mismatch(variables, state) if state is not None else None
+    header = _share_header(steps, state.position if state and not problem else None, bool(problem), chief)
+    if header == "refused":
+        raise RunError(problem or "The chief refused the stored state; its log says why")
+    if header is None:
+        return None
+    zeros = [np.zeros(v.shape, dtype=np.asarray(v).dtype) for v in variables]
+    arrays = steps.sum_over_workers(list(state.arrays) if chief and state else zeros)
+    replicated = len(_replicated(steps))
+    with steps.strategy.scope():
+        for variable, array in zip(variables[:replicated], arrays[:replicated], strict=True):
+            variable.assign(array)
+    for variable, array in zip(variables[replicated:], arrays[replicated:], strict=True):
+        variable.assign(array if chief else np.zeros_like(array))
+    return Position(*header)
+
+
+def model_fingerprint(steps: Steps, data: str, batch_size: int, seed: int) -> str:
+    """A digest of everything that must be equal for a stored state to be taken up."""
+    shapes = [(v.path, tuple(v.shape)) for v in steps.model.variables]
+    return hashlib.sha256(json.dumps([data, batch_size, seed, shapes]).encode()).hexdigest()
+
+
+def _replicated(steps: Steps) -> list[Any]:
+    return [*steps.model.variables, *steps.optimizer.variables]
+
+
+def _running(steps: Steps) -> list[Any]:
+    return [v for metric in steps.train_metrics for v in metric.variables]
+
+
+def _mismatch(variables: list[Any], state: TrainingState) -> str | None:
+    want = [tuple(v.shape) for v in variables]
+    have = [a.shape for a in state.arrays]
+    if want == have:
+        return None
+    return f"The stored weights must fit the model, but have shapes {have} where the model has {want}"
+
+
+def _share_header(steps: Steps, position: Position | None, refused: bool, chief: bool) -> Any:
+    """Sends the chief's position to all workers as integers; the fingerprint as its bytes."""
+    message = np.zeros(36, dtype=np.int64)
+    if chief and refused:
+        message[0] = 2
+    if chief and position is not None:
+        message[:4] = 1, position.step, position.epochs, 0
+        message[4:] = list(bytes.fromhex(position.fingerprint))
+    (shared,) = steps.sum_over_workers([message])
+    if shared[0] != 1:
+        return "refused" if shared[0] == 2 else None
+    return int(shared[1]), int(shared[2]), bytes(shared[4:].tolist()).hex()

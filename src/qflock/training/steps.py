@@ -1,0 +1,188 @@
+"""The compiled training and validation steps, equal for any number of workers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from qflock.errors import ConfigurationError
+from qflock.training.data import Examples
+from qflock.training.experiment import Experiment
+
+
+class Steps:
+    """Model, optimiser and metrics of one worker, with the steps compiled over them.
+
+    The gradients, the loss and the wishes to stop or to store are summed over the workers in every step; metrics only when they are
+    read, because their state is additive.
+
+    Args:
+        experiment: What to train.
+        strategy: A `tf.distribute.Strategy`; the default one for a single worker.
+        sample: A few examples, for shapes and types.
+        learning_rate: For the optimiser.
+    """
+
+    def __init__(self, experiment: Experiment, strategy: Any, sample: Examples, learning_rate: float) -> None:
+        self.strategy = strategy
+        self.workers = int(strategy.num_replicas_in_sync)
+        with strategy.scope():
+            self.model = experiment.model()
+            self.optimizer = experiment.optimizer(learning_rate)
+            self.optimizer.build(self.model.trainable_variables)
+            self.model.compile(optimizer=self.optimizer)
+        self._clips = any((self.optimizer.clipnorm, self.optimizer.global_clipnorm, self.optimizer.clipvalue))
+        self._loss = _loss_function(experiment.loss)
+        # Outside of the strategy's scope these are plain variables of each worker.
+        self.train_metrics = [keras.metrics.Mean("loss"), *map(_metric, experiment.metrics)]
+        self.validation_metrics = [keras.metrics.Mean("val_loss"), *map(_metric, experiment.metrics)]
+        self._build_metrics(sample)
+        signature = _signature(sample)
+        self._train = tf.function(self._train_step, input_signature=signature)
+        self._validate = tf.function(self._validation_step, input_signature=signature[:4])
+        self._sum = tf.function(self._summed)
+
+    def train(self, part: Examples, indices: np.ndarray, global_size: int, wish: float) -> tuple[float, float]:
+        """One step on this worker's `indices`; returns the loss over all workers, and the sum of all their wishes."""
+        rows = self._rows(part, indices)
+        loss, wishes = self._train(*rows, np.float32(global_size), np.float32(wish)).numpy()
+        return float(loss), float(wishes)
+
+    def validate(self, part: Examples, indices: np.ndarray) -> None:
+        """Adds this worker's `indices` to the validation metrics."""
+        self._validate(*self._rows(part, indices))
+
+    def predict(self, inputs: np.ndarray) -> np.ndarray:
+        """Outputs of the model."""
+        return np.asarray(self.model(tf.constant(inputs), training=False))
+
+    def reduced(self, metrics: Sequence[Any]) -> list[np.ndarray]:
+        """The metrics' state summed over the workers."""
+        return self.sum_over_workers([np.asarray(v) for m in metrics for v in m.variables])
+
+    def sum_over_workers(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Sums arrays over the workers; every worker must call it with the same shapes."""
+        if self.workers == 1:
+            return list(arrays)
+        tensors = [tf.constant(_summable(array)) for array in arrays]
+        return [s.numpy().astype(a.dtype) for s, a in zip(self._sum(tensors), arrays, strict=True)]
+
+    def read(self, metrics: Sequence[Any], prefix: str = "") -> dict[str, float]:
+        """Values of the metrics over all workers; starts them anew."""
+        variables = [v for m in metrics for v in m.variables]
+        for variable, value in zip(variables, self.reduced(metrics), strict=True):
+            variable.assign(value)
+        values = {_prefixed(m.name, prefix): float(m.result()) for m in metrics}
+        for variable in variables:
+            variable.assign(np.zeros(variable.shape))
+        return values
+
+    def _rows(self, part: Examples, indices: np.ndarray) -> tuple[Any, ...]:
+        """A worker's rows. Without any, the first example stands in with no weight, so that no model sees an empty batch."""
+        used = indices if len(indices) else np.zeros(1, dtype=np.int64)
+        inputs, labels, weights = part.take(used)
+        mask = np.full(len(used), float(len(indices) > 0), dtype=np.float32)
+        return tf.constant(inputs), labels, weights * mask, mask
+
+    def _train_step(self, inputs: Any, labels: Any, weights: Any, mask: Any, size: Any, wish: Any) -> Any:
+        def replica() -> Any:
+            context = tf.distribute.get_replica_context()
+            with tf.GradientTape() as tape:
+                outputs = self.model(inputs, training=True)
+                losses = self._loss(labels, outputs)
+                loss = tf.reduce_sum(losses * weights) / size
+                for penalty in self.model.losses:
+                    loss += penalty / self.workers
+            variables = self.model.trainable_variables
+            gradients = tape.gradient(loss, [v.value for v in variables])
+            self._apply(context, gradients, variables)
+            self._update(self.train_metrics, labels, outputs, losses, weights, mask)
+            return context.all_reduce(tf.distribute.ReduceOp.SUM, tf.stack([tf.cast(loss, tf.float32), wish]))
+
+        return self._on_worker(replica)
+
+    def _apply(self, context: Any, gradients: list[Any], variables: list[Any]) -> None:
+        if self._clips and self.workers > 1:
+            # Keras clips before it sums over the workers. Summing first and leaving the sum to one worker alone makes
+            # clipping see the gradient of the global batch.
+            gradients = context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
+            first = context.replica_id_in_sync_group == 0
+            gradients = [tf.where(first, g, tf.zeros_like(g)) for g in gradients]
+        self.optimizer.apply(gradients, variables)
+
+    def _validation_step(self, inputs: Any, labels: Any, weights: Any, mask: Any) -> None:
+        def replica() -> Any:
+            outputs = self.model(inputs, training=False)
+            losses = self._loss(labels, outputs)
+            self._update(self.validation_metrics, labels, outputs, losses, weights, mask)
+            return tf.constant(0)
+
+        self._on_worker(replica)
+
+    def _update(self, metrics: list[Any], labels: Any, outputs: Any, losses: Any, weights: Any, mask: Any) -> None:
+        mean_loss, *others = metrics
+        # A mean over examples of the weighted loss, as the step itself has it: the mask counts, the weight multiplies.
+        mean_loss.update_state(losses * weights, sample_weight=mask)
+        for metric in others:
+            metric.update_state(labels, outputs, sample_weight=mask)
+
+    def _on_worker(self, replica: Any) -> Any:
+        return self.strategy.experimental_local_results(self.strategy.run(replica))[0]
+
+    def _summed(self, tensors: list[Any]) -> Any:
+        def replica() -> Any:
+            return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, tensors)
+
+        return [self.strategy.experimental_local_results(t)[0] for t in self.strategy.run(replica)]
+
+    def _build_metrics(self, sample: Examples) -> None:
+        """Some metrics create their variables on first use, which must not happen inside of a compiled step."""
+        inputs, labels, weights, mask = self._rows(sample, np.zeros(0, dtype=np.int64))
+        outputs = self.model(inputs, training=False)
+        losses = self._loss(labels, outputs)
+        if losses.shape.rank != 1:
+            raise ConfigurationError(f"The loss must give one value per example, but gives shape {losses.shape}")
+        for metrics in (self.train_metrics, self.validation_metrics):
+            self._update(metrics, labels, outputs, losses, weights, mask)
+            for metric in metrics:
+                metric.reset_state()
+
+
+def _loss_function(loss: Any) -> Any:
+    found = keras.losses.get(loss)
+    function = found.call if isinstance(found, keras.losses.Loss) else found
+
+    def per_example(labels: Any, outputs: Any) -> Any:
+        values = tf.convert_to_tensor(function(labels, outputs))
+        return tf.reduce_mean(values, axis=list(range(1, values.shape.rank))) if values.shape.rank > 1 else values
+
+    return per_example
+
+
+def _metric(metric: Any) -> Any:
+    if isinstance(metric, str):
+        found = keras.metrics.get(metric)
+        return found if isinstance(found, keras.metrics.Metric) else keras.metrics.MeanMetricWrapper(found, name=metric)
+    if isinstance(metric, type) and issubclass(metric, keras.metrics.Metric):
+        return metric()
+    return keras.metrics.MeanMetricWrapper(metric, name=metric.__name__)
+
+
+def _signature(sample: Examples) -> list[Any]:
+    inputs, labels, _ = sample.take(np.zeros(1, dtype=np.int64))
+    tensors = [tf.constant(inputs), tf.constant(labels)]
+    rows = [tf.TensorSpec([None, *t.shape[1:]], t.dtype) for t in tensors]
+    column, number = tf.TensorSpec([None], tf.float32), tf.TensorSpec([], tf.float32)
+    return [*rows, column, column, number, number]
+
+
+def _summable(array: np.ndarray) -> np.ndarray:
+    return array if array.dtype.kind == "f" else array.astype(np.int64)
+
+
+def _prefixed(name: str, prefix: str) -> str:
+    return name if name.startswith(prefix) else prefix + name
