@@ -25,7 +25,6 @@ $(INSTALLED):
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --group test '.[train-cpu]'
-	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps .
 	rm -f $(VENV)/installed-*
 	touch $@
 

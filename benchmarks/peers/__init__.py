@@ -1,0 +1,1 @@
+"""The same workload for other simulators, each run in a virtual environment of its own."""

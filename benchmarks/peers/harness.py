@@ -1,0 +1,148 @@
+"""What every peer's script shares: read a workload, time a call, write the answer. Needs NumPy only.
+
+A script is run as `python lightning.py workload.npz answer.json`, by the interpreter of its own environment.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Gate:
+    """`name` to the power `factor * parameters[parameter]`, or to the power `factor` where `parameter` is None."""
+
+    name: str
+    qubits: tuple[int, ...]
+    parameter: int | None = None
+    factor: float = 1.0
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One value-and-gradient task: the loss is the sum of <Z> over all readouts and all examples.
+
+    Attributes:
+        name: such as "8x32", qubits times examples.
+        preparation: gates before the data.
+        angles: (examples, qubits), radians of one Rx per qubit; exactly 0 means no gate there.
+        model: gates after the data.
+        readouts: qubits whose Z is measured.
+        parameters: (symbols,), the values at which loss and gradient are asked.
+    """
+
+    name: str
+    qubits: int
+    preparation: tuple[Gate, ...]
+    angles: np.ndarray
+    model: tuple[Gate, ...]
+    readouts: tuple[int, ...]
+    parameters: np.ndarray
+
+    @property
+    def examples(self) -> int:
+        return len(self.angles)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of one call: median and quartiles over `calls` calls, and the first call, which compiles."""
+
+    median: float
+    low: float
+    high: float
+    calls: int
+    first: float
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a simulator computed for a workload, and how long one evaluation took."""
+
+    simulator: str
+    version: str
+    workload: str
+    timing: Timing
+    expectations: np.ndarray
+    gradient: np.ndarray
+
+
+def save_workload(workload: Workload, path: Path) -> None:
+    circuits = {
+        "preparation": [asdict(gate) for gate in workload.preparation],
+        "model": [asdict(gate) for gate in workload.model],
+    }
+    np.savez(
+        path,
+        name=workload.name,
+        qubits=workload.qubits,
+        circuits=json.dumps(circuits),
+        angles=workload.angles,
+        readouts=np.array(workload.readouts),
+        parameters=workload.parameters,
+    )
+
+
+def load_workload(path: Path) -> Workload:
+    with np.load(path, allow_pickle=False) as stored:
+        circuits = json.loads(str(stored["circuits"]))
+        return Workload(
+            name=str(stored["name"]),
+            qubits=int(stored["qubits"]),
+            preparation=_gates(circuits["preparation"]),
+            angles=stored["angles"],
+            model=_gates(circuits["model"]),
+            readouts=tuple(int(qubit) for qubit in stored["readouts"]),
+            parameters=stored["parameters"],
+        )
+
+
+def _gates(rows: list[dict[str, Any]]) -> tuple[Gate, ...]:
+    return tuple(Gate(r["name"], tuple(r["qubits"]), r["parameter"], r["factor"]) for r in rows)
+
+
+def measure(call: Callable[[], Any], seconds: float = 3.0, at_least: int = 3, at_most: int = 2000) -> Timing:
+    """Calls until `seconds` have passed; the first call is kept apart, a second one warms up."""
+    start = time.perf_counter()
+    call()
+    first = time.perf_counter() - start
+    call()
+    times: list[float] = []
+    while len(times) < at_least or (sum(times) < seconds and len(times) < at_most):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    low, median, high = np.quantile(times, (0.25, 0.5, 0.75))
+    return Timing(float(median), float(low), float(high), len(times), first)
+
+
+def threads() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def save_answer(answer: Answer, path: Path) -> None:
+    fields = {**asdict(answer), "expectations": answer.expectations.tolist(), "gradient": answer.gradient.tolist()}
+    path.write_text(json.dumps(fields))
+
+
+def load_answer(path: Path) -> Answer:
+    fields = json.loads(path.read_text())
+    fields["timing"] = Timing(**fields["timing"])
+    fields["expectations"] = np.array(fields["expectations"])
+    fields["gradient"] = np.array(fields["gradient"])
+    return Answer(**fields)
+
+
+def main(solve: Callable[[Workload], Answer]) -> None:
+    source, target = map(Path, sys.argv[1:])
+    save_answer(solve(load_workload(source)), target)
