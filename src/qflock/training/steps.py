@@ -135,7 +135,9 @@ class Steps:
 
     def _summed(self, tensors: list[Any]) -> Any:
         def replica() -> Any:
-            return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, tensors)
+            # Arguments of a compiled function belong to no device, which the reduction needs: a copy does.
+            placed = [tf.identity(tensor) for tensor in tensors]
+            return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, placed)
 
         return [self.strategy.experimental_local_results(t)[0] for t in self.strategy.run(replica)]
 

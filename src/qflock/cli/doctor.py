@@ -1,0 +1,61 @@
+"""`qflock doctor`."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+
+import typer
+
+PACKAGES = {
+    "cirq-core": "required",
+    "numpy": "required",
+    "tensorflow": "pip install 'qflock[train-cpu]'",
+    "keras": "pip install 'qflock[train-cpu]'",
+    "tensorboard": "pip install 'qflock[train-cpu]'",
+    "fsspec": "pip install 'qflock[train-cpu]'",
+    "gcsfs": "pip install 'qflock[gcs]', for gs://",
+    "s3fs": "pip install 'qflock[s3]', for s3://",
+    "pyarrow": "pip install pyarrow, for Parquet files",
+}
+_SAME = {"tensorflow": ("tensorflow", "tensorflow-cpu")}
+
+
+def doctor() -> None:
+    """Show versions, instruction set, cores and memory, and say what is missing.
+
+    Example:
+
+    * `qflock doctor`
+    """
+    _line("qflock", _version("qflock") or "from source")
+    _line("python", platform.python_version())
+    for package, remedy in PACKAGES.items():
+        _line(package, _version(package) or f"missing: {remedy}")
+    _line("instruction set", _instruction_set())
+    _line("cores", str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()))
+    _line("memory", f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.1f} GiB")
+
+
+def _line(name: str, value: str) -> None:
+    typer.echo(f"{name:16s} {value}")
+
+
+def _version(package: str) -> str | None:
+    for name in _SAME.get(package, (package,)):
+        try:
+            return importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return None
+
+
+def _instruction_set() -> str:
+    from qflock.engine.processor import best_instruction_set
+    from qflock.errors import EngineError
+
+    try:
+        return os.environ.get("QFLOCK_INSTRUCTION_SET") or best_instruction_set()
+    except EngineError as error:
+        return f"none: {error}"

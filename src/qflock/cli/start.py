@@ -1,0 +1,73 @@
+"""From a checked request to workers: in this process, as several local ones, or as a member of a cluster."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from dataclasses import dataclass
+
+from qflock.errors import ConfigurationError
+from qflock.training.run import claim
+from qflock.training.spec import RunSpec
+from qflock.training.store import Store
+
+
+@dataclass(frozen=True)
+class Request:
+    """How to run a spec.
+
+    Args:
+        spec: What to train.
+        run: Folder or URL.
+        fresh: Whether the run must be new.
+        trusted: The `file.py:name` of this command line, or None.
+        workers: Local processes.
+        start_timeout: Seconds to wait for peers.
+        restarts: Restarts in a row without progress.
+        port: First port, or None.
+        verbose: Whether TensorFlow's messages are shown.
+        quiet: Whether progress is hidden.
+    """
+
+    spec: RunSpec
+    run: str
+    fresh: bool
+    trusted: str | None
+    workers: int
+    start_timeout: float
+    restarts: int
+    port: int | None
+    verbose: bool
+    quiet: bool
+
+
+def start(request: Request) -> int:
+    """Runs to the end and returns the exit code."""
+    from qflock.cluster.identity import identity_from
+    from qflock.cluster.launcher import Launch, launch
+    from qflock.cluster.strategy import quiet_tensorflow
+
+    logging.basicConfig(format="%(levelname)s: %(message)s".lower())
+    if not request.verbose:
+        quiet_tensorflow()
+    if not request.start_timeout > 0:
+        raise ConfigurationError(f"Argument `start_timeout` must be above 0, but is {request.start_timeout}")
+    identity = identity_from(os.environ)
+    command = [sys.executable, "-m", "qflock.cli", *sys.argv[1:]]
+    local = Launch(command, request.workers, request.restarts, request.port)
+    store = Store(request.run)
+    _check_memory(store, identity.count if identity else request.workers)
+    if identity is None or identity.chief:
+        if request.fresh:
+            claim(store, request.spec, join=identity is not None)
+        if identity is None and request.workers > 1:
+            return launch(local)
+    from qflock.cluster.worker import run_worker
+
+    return run_worker(request.spec, store, identity, request.trusted, request.start_timeout, not request.quiet)
+
+
+def _check_memory(store: Store, workers: int) -> None:
+    if store.scheme == "memory" and workers > 1:
+        raise ConfigurationError("A run on memory:// must have 1 worker, since processes do not share it; use a folder")

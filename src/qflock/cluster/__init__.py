@@ -1,0 +1,1 @@
+"""Who this worker is, starting workers on one machine, and supervising them."""

@@ -1,0 +1,183 @@
+"""Runs one command as several workers on this machine, and starts all of them again when one is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from qflock.cluster.identity import Identity
+from qflock.cluster.ports import check_port, free_ports
+from qflock.cluster.processes import Processes
+from qflock.cluster.supervision import FOLDER_VARIABLE, Failure, failure_of, last_step
+from qflock.errors import ConfigurationError
+
+DONE, PERMANENT, AGAIN = 0, 2, 143
+STOP_SECONDS = 10.0
+LONGEST_PAUSE = 30.0
+_POLL_SECONDS = 0.05
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What to start.
+
+    Args:
+        command: Program and arguments, the same for every worker.
+        workers: How many.
+        restarts: How often in a row all are started again without any progress in between.
+        port: First of consecutive ports, or None for free ones.
+    """
+
+    command: Sequence[str]
+    workers: int
+    restarts: int = 5
+    port: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.workers < 1:
+            raise ConfigurationError(f"Argument `workers` must be at least 1, but is {self.workers}")
+        if self.restarts < 0:
+            raise ConfigurationError(f"Argument `restarts` must be at least 0, but is {self.restarts}")
+        if self.port is not None and not 0 < self.port <= 65536 - self.workers:
+            raise ConfigurationError(
+                f"Argument `port` must leave room for {self.workers} ports up to 65535, but is {self.port}"
+            )
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    code: int
+    reason: str
+    failure: Failure | None = None
+
+
+def launch(request: Launch) -> int:
+    """Runs the workers until all are done.
+
+    Returns:
+        0 when all are done, 2 after a permanent error, 143 when stopped from outside or out of restarts.
+
+    Raises:
+        ConfigurationError: If a port is taken.
+    """
+    stopping: list[int] = []
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        stopping.append(number)
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        return _attempts(request, stopping)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _attempts(request: Launch, stopping: list[int]) -> int:
+    furthest, without_progress, previous = 0, 0, None
+    while True:
+        with tempfile.TemporaryDirectory(prefix="qflock-workers-") as name:
+            outcome = _attempt(request, Path(name), stopping)
+            step = last_step(Path(name))
+        if outcome.code in (DONE, PERMANENT) or stopping:
+            return _ended(outcome)
+        failure = outcome.failure
+        if failure is not None and failure.same_as(previous):
+            _say(f"error: {outcome.reason}; the same happened before at step {failure.step}\n{failure.traceback}")
+            return PERMANENT
+        previous = failure
+        without_progress = 0 if step > furthest else without_progress + 1
+        furthest = max(furthest, step)
+        if without_progress > request.restarts or not request.restarts:
+            _say(f"error: {outcome.reason}; given up after {without_progress} restarts without progress")
+            return AGAIN
+        pause = min(2.0**without_progress / 2, LONGEST_PAUSE)
+        _say(f"{outcome.reason}; all workers start again in {pause:g} s from the newest checkpoint")
+        if _sleep(pause, stopping):
+            return AGAIN
+
+
+def _attempt(request: Launch, folder: Path, stopping: list[int]) -> _Outcome:
+    processes = Processes(request.command, _environments(request, folder), sys.stdout.isatty())
+    try:
+        while True:
+            codes = processes.codes()
+            if stopping:
+                return _stop(processes, stopping)
+            if all(code == DONE for code in codes):
+                return _Outcome(DONE, "done")
+            for index, code in enumerate(codes):
+                if code not in (None, DONE):
+                    # A worker that was asked to stop brings the others to the same step; give them the time.
+                    processes.wait(STOP_SECONDS if code == AGAIN else 0.5 if code == PERMANENT else 0.0)
+                    return _explain(index, code or 0, failure_of(folder, index))
+            time.sleep(_POLL_SECONDS)
+    finally:
+        processes.end(grace=0.0)
+
+
+def _stop(processes: Processes, stopping: list[int]) -> _Outcome:
+    """The workers store their state and leave; a second request ends them at once."""
+    asked = len(stopping)
+    processes.signal(signal.SIGTERM)
+    end = time.monotonic() + STOP_SECONDS
+    while time.monotonic() < end and len(stopping) == asked and not processes.wait(_POLL_SECONDS):
+        continue
+    codes = processes.codes()
+    if all(code == DONE for code in codes):
+        return _Outcome(DONE, "done")
+    return _Outcome(AGAIN, "stopped as asked")
+
+
+def _environments(request: Launch, folder: Path) -> list[dict[str, str]]:
+    if request.port is None:
+        ports = free_ports(request.workers)
+    else:
+        ports = tuple(range(request.port, request.port + request.workers))
+        for port in ports:
+            check_port(port)
+    addresses = tuple(f"localhost:{port}" for port in ports)
+    threads = str(max(1, len(os.sched_getaffinity(0)) // request.workers))
+    shared = {"QFLOCK_THREADS": threads, "OMP_NUM_THREADS": threads, "PYTHONUNBUFFERED": "1"}
+    base = shared | dict(os.environ) | {FOLDER_VARIABLE: str(folder)}
+    return [base | {"TF_CONFIG": Identity(addresses, index).tf_config()} for index in range(request.workers)]
+
+
+def _explain(index: int, code: int, failure: Failure | None) -> _Outcome:
+    how = f"was ended by {_signal_name(-code)}" if code < 0 else f"left with code {code}"
+    why = f": {failure.message}" if failure else ""
+    kept = code if code in (PERMANENT, AGAIN) else 1
+    return _Outcome(kept, f"worker {index} {how}{why}", failure)
+
+
+def _ended(outcome: _Outcome) -> int:
+    if outcome.code == PERMANENT:
+        _say(f"error: {outcome.reason}")
+    elif outcome.code != DONE:
+        _say(outcome.reason)
+    return outcome.code
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _sleep(seconds: float, stopping: list[int]) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and not stopping:
+        time.sleep(_POLL_SECONDS)
+    return bool(stopping)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

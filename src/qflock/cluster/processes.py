@@ -1,0 +1,93 @@
+"""A group of worker processes on this machine: start, watch, end. None outlives the process that started it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import IO
+
+_SET_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of <sys/prctl.h>
+_POLL_SECONDS = 0.05
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+class Processes:
+    """The workers of one attempt, each in a process group of its own.
+
+    Args:
+        command: Program and arguments, the same for all.
+        environments: One full environment per worker.
+        first_on_terminal: Whether the first one writes to this process's output itself, so that it can draw there.
+    """
+
+    def __init__(
+        self, command: Sequence[str], environments: Sequence[Mapping[str, str]], first_on_terminal: bool
+    ) -> None:
+        self._readers: list[threading.Thread] = []
+        self.all: list[subprocess.Popen[str]] = []
+        for index, environment in enumerate(environments):
+            direct = first_on_terminal and index == 0
+            self.all.append(self._start(command, environment, None if direct else f"[{index}] "))
+
+    def codes(self) -> list[int | None]:
+        """Exit code of each worker; None while it runs, negative where a signal ended it."""
+        return [process.poll() for process in self.all]
+
+    def signal(self, number: int) -> None:
+        """Sends a signal to all that still run."""
+        for process in self.all:
+            if process.poll() is None:
+                os.killpg(process.pid, number)
+
+    def wait(self, seconds: float) -> bool:
+        """Waits until all have ended; False if some still run after `seconds`."""
+        end = time.monotonic() + seconds
+        while None in self.codes():
+            if time.monotonic() > end:
+                return False
+            time.sleep(_POLL_SECONDS)
+        return True
+
+    def end(self, grace: float) -> None:
+        """Waits `grace` seconds, ends what still runs, and prints what is left of the output."""
+        self.wait(grace)
+        for process in self.all:
+            try:  # also what a worker has started itself
+                os.killpg(process.pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                pass
+            process.wait()
+        for reader in self._readers:
+            reader.join(timeout=5)
+
+    def _start(self, command: Sequence[str], environment: Mapping[str, str], prefix: str | None) -> subprocess.Popen[str]:
+        pipe = None if prefix is None else subprocess.PIPE
+        process = subprocess.Popen(
+            command, env=dict(environment), stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, errors="replace",
+            process_group=0, preexec_fn=_die_with_parent,
+        )  # fmt: skip
+        for source, target in ((process.stdout, sys.stdout), (process.stderr, sys.stderr)):
+            if source is not None:
+                reader = threading.Thread(target=_copy, args=(source, target, prefix), daemon=True)
+                reader.start()
+                self._readers.append(reader)
+        return process
+
+
+def _die_with_parent() -> None:
+    """Even a killed launcher leaves no worker behind (Linux)."""
+    if _LIBC is not None:
+        _LIBC.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
+
+
+def _copy(source: IO[str], target: IO[str], prefix: str | None) -> None:
+    with source:
+        for line in source:
+            target.write(f"{prefix or ''}{line.rstrip()}\n")
+            target.flush()

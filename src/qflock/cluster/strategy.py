@@ -1,0 +1,90 @@
+"""The `tf.distribute` strategy of a worker, and what its errors mean."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+import time
+from typing import Any
+
+from qflock.cluster.identity import Identity, split_address
+from qflock.cluster.ports import check_port
+from qflock.errors import ConfigurationError, PreemptedError
+
+
+def quiet_tensorflow() -> None:
+    """Silences TensorFlow's start-up messages; must be called before its first import."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+
+
+def join(identity: Identity | None, start_timeout: float) -> Any:
+    """The strategy that joins all workers, or the default one where there is one worker only.
+
+    Args:
+        identity: Of this worker; None for a training on its own.
+        start_timeout: Seconds after which peers that do not answer are named and the process ends with code 143.
+
+    Raises:
+        ConfigurationError: If this worker's port is taken, or QFLOCK_THREADS is not a number.
+    """
+    import tensorflow as tf
+
+    _limit_threads(tf)
+    if identity is None or identity.count == 1:
+        return tf.distribute.get_strategy()
+    check_port(split_address(identity.addresses[identity.index])[1])
+    joined = threading.Event()
+    watch = threading.Thread(target=_watch, args=(identity, start_timeout, joined), daemon=True)
+    watch.start()
+    try:
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    finally:
+        joined.set()
+
+
+def peer_lost(error: BaseException) -> bool:
+    """Whether an error says that another worker is gone, so that a new start helps."""
+    import tensorflow as tf
+
+    lost = (
+        tf.errors.UnavailableError,
+        tf.errors.AbortedError,
+        tf.errors.DeadlineExceededError,
+        tf.errors.CancelledError,
+    )
+    text = str(error)
+    return isinstance(error, lost) or (isinstance(error, tf.errors.OpError) and "Collective ops is aborted" in text)
+
+
+def _limit_threads(tf: Any) -> None:
+    text = os.environ.get("QFLOCK_THREADS")
+    if text is None:
+        return
+    if not text.isdigit() or int(text) < 1:
+        raise ConfigurationError(f"QFLOCK_THREADS must be a whole number of at least 1, but is {text!r}")
+    tf.config.threading.set_intra_op_parallelism_threads(int(text))
+
+
+def _watch(identity: Identity, timeout: float, joined: threading.Event) -> None:
+    """TensorFlow waits up to an hour for its peers inside of one call, so a thread of our own looks for them."""
+    missing = [i for i in range(identity.count) if i != identity.index]
+    end = time.monotonic() + timeout
+    while time.monotonic() < end:
+        missing = [i for i in missing if not _answers(identity.addresses[i])]
+        if joined.wait(0.5):
+            return
+    names = ", ".join(f"worker {i} ({identity.addresses[i]})" for i in missing) or "none (all answer, but do not join)"
+    print(f"error: After {timeout:g} s these workers are missing: {names}", file=sys.stderr, flush=True)
+    os._exit(PreemptedError.exit_code)
+
+
+def _answers(address: str) -> bool:
+    try:
+        socket.create_connection(split_address(address), timeout=1.0).close()
+    except OSError:
+        return False
+    return True
