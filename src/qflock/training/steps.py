@@ -44,7 +44,7 @@ class Steps:
         signature = _signature(sample)
         self._train = tf.function(self._train_step, input_signature=signature)
         self._validate = tf.function(self._validation_step, input_signature=signature[:4])
-        self._sum = tf.function(self._summed)
+        self._sum = tf.function(self._summed, input_signature=[tf.TensorSpec([None], tf.float64)])
 
     def train(self, part: Examples, indices: np.ndarray, global_size: int, wish: float) -> tuple[float, float]:
         """One step on this worker's `indices`; returns the loss over all workers, and the sum of all their wishes."""
@@ -68,8 +68,11 @@ class Steps:
         """Sums arrays over the workers; every worker must call it with the same shapes."""
         if self.workers == 1:
             return list(arrays)
-        tensors = [tf.constant(_summable(array)) for array in arrays]
-        return [s.numpy().astype(a.dtype) for s, a in zip(self._sum(tensors), arrays, strict=True)]
+        # One float64 vector holds every float32 and every counter exactly, and travels in one reduction.
+        flat = np.concatenate([np.ravel(array).astype(np.float64) for array in arrays])
+        total = self._sum(tf.constant(flat)).numpy()
+        parts = np.split(total, np.cumsum([array.size for array in arrays])[:-1])
+        return [part.reshape(a.shape).astype(a.dtype) for part, a in zip(parts, arrays, strict=True)]
 
     def read(self, metrics: Sequence[Any], prefix: str = "") -> dict[str, float]:
         """Values of the metrics over all workers; starts them anew."""
@@ -133,13 +136,12 @@ class Steps:
     def _on_worker(self, replica: Any) -> Any:
         return self.strategy.experimental_local_results(self.strategy.run(replica))[0]
 
-    def _summed(self, tensors: list[Any]) -> Any:
+    def _summed(self, vector: Any) -> Any:
         def replica() -> Any:
-            # Arguments of a compiled function belong to no device, which the reduction needs: a copy does.
-            placed = [tf.identity(tensor) for tensor in tensors]
-            return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, placed)
+            # An argument of a compiled function belongs to no device, which the reduction needs: a copy does.
+            return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, tf.identity(vector))
 
-        return [self.strategy.experimental_local_results(t)[0] for t in self.strategy.run(replica)]
+        return self._on_worker(replica)
 
     def _build_metrics(self, sample: Examples) -> None:
         """Some metrics create their variables on first use, which must not happen inside of a compiled step."""
@@ -180,10 +182,6 @@ def _signature(sample: Examples) -> list[Any]:
     rows = [tf.TensorSpec([None, *t.shape[1:]], t.dtype) for t in tensors]
     column, number = tf.TensorSpec([None], tf.float32), tf.TensorSpec([], tf.float32)
     return [*rows, column, column, number, number]
-
-
-def _summable(array: np.ndarray) -> np.ndarray:
-    return array if array.dtype.kind == "f" else array.astype(np.int64)
 
 
 def _prefixed(name: str, prefix: str) -> str:
