@@ -6,24 +6,26 @@ One formula therefore gives every gate's derivative: that of a rotation,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
 
 import cirq
 import numpy as np
 from numpy.typing import NDArray
 
 from qflock.circuits.controls import MOST_QUBITS, controlled
-from qflock.circuits.parts import Fixed, Part, Qubits, Rotation, fixed, spectral, tidy
-from qflock.circuits.rows import DENSE_QUBITS, ROWS, SYMBOLIC_ROWS, eigen_spectrum
+from qflock.circuits.parts import Fixed, Part, Qubits, Rotation, fixed, tidy
+from qflock.circuits.rows import DENSE_QUBITS, row_of
 from qflock.errors import CircuitError
 
 __all__ = ["Fixed", "Part", "Rotation", "lower_circuit", "lower_operation"]
 
-_CACHED_GATES = 1 << 14
-_Placed = tuple[tuple[tuple[int, ...], Part], ...]
+_Placed: TypeAlias = tuple[tuple[tuple[int, ...], Part], ...]
 
-# By identity, which costs no hashing; the entry keeps the gate alive, so that its identity stays its own.
+_CACHED = 1 << 14
+# By identity, which costs no hashing; an entry keeps its object alive, so that the identity stays its own.
 _gates: dict[int, tuple[cirq.Gate, _Placed]] = {}
+_operations: dict[int, tuple[cirq.Operation, Sequence[Part]]] = {}
 
 
 def lower_circuit(circuit: cirq.AbstractCircuit) -> list[Fixed | Rotation]:
@@ -83,21 +85,65 @@ def lower_operation(operation: cirq.Operation) -> Sequence[Fixed | Rotation]:
 
 def _parts(operation: cirq.Operation) -> Sequence[Part]:
     if type(operation) is not cirq.GateOperation:
-        operation = operation.untagged
-        if isinstance(operation, cirq.CircuitOperation):
-            return _joined(_unrolled(operation), operation.qubits)
-        if isinstance(operation, cirq.ClassicallyControlledOperation):
-            raise CircuitError(f"Operation {operation} depends on a measurement; remove it, or the condition")
-        if isinstance(operation, cirq.ControlledOperation):
-            _check_qubits(operation, cirq.qid_shape(operation))
-            inner = _parts(operation.sub_operation)
-            return list(controlled(operation.controls, operation.control_values, inner))
+        row = _OPERATION_ROWS.get(type(operation))
+        if row is not None:
+            return _remembered(operation, row)
     gate = operation.gate
     if gate is None:
-        _check_qubits(operation, cirq.qid_shape(operation))
-        return _general(operation)
+        return _remembered(operation, _general)
     qubits = operation.qubits
     return [_moved(part, places, qubits) for places, part in _placed(gate)]
+
+
+def _remembered(operation: cirq.Operation, row: Callable[[Any], Sequence[Part]]) -> Sequence[Part]:
+    known = _operations.get(id(operation))
+    if known is not None:
+        return known[1]
+    _check_qubits(operation, cirq.qid_shape(operation))
+    parts = tuple(row(operation))
+    if _never_changes(operation):
+        _make_room(_operations)
+        _operations[id(operation)] = (operation, parts)
+    return parts
+
+
+def _never_changes(operation: cirq.Operation) -> bool:
+    """A gate that cannot be hashed may change."""
+    while isinstance(operation, (cirq.ControlledOperation, cirq.TaggedOperation)):
+        operation = operation.sub_operation
+    return type(operation.gate).__hash__ is not None
+
+
+def _make_room(cache: dict[int, Any]) -> None:
+    if len(cache) >= _CACHED:
+        cache.clear()
+
+
+def _controlled(operation: cirq.ControlledOperation) -> Sequence[Part]:
+    inner = _parts(operation.sub_operation)
+    return list(controlled(operation.controls, operation.control_values, inner))
+
+
+def _unrolled(operation: cirq.CircuitOperation) -> Sequence[Part]:
+    if operation.repeat_until is not None or not isinstance(operation.repetitions, (int, np.integer)):
+        until = "" if operation.repeat_until is None else f" until {operation.repeat_until}"
+        raise CircuitError(
+            "A circuit operation must repeat a fixed number of times, but one repeats "
+            f"{operation.repetitions} times{until}"
+        )
+    return _joined(operation.mapped_circuit().all_operations(), operation.qubits)
+
+
+def _refused(operation: cirq.ClassicallyControlledOperation) -> Sequence[Part]:
+    raise CircuitError(f"Operation {operation} depends on a measurement; remove it, or its condition")
+
+
+_OPERATION_ROWS: dict[type[cirq.Operation], Callable[[Any], Sequence[Part]]] = {
+    cirq.TaggedOperation: lambda operation: _parts(operation.untagged),
+    cirq.ControlledOperation: _controlled,
+    cirq.CircuitOperation: _unrolled,
+    cirq.ClassicallyControlledOperation: _refused,
+}
 
 
 def _moved(part: Part, places: tuple[int, ...], qubits: Qubits) -> Part:
@@ -116,28 +162,18 @@ def _placed(gate: cirq.Gate) -> _Placed:
     qubits: Qubits = tuple(cirq.LineQubit.range(cirq.num_qubits(gate)))
     place = {q: k for k, q in enumerate(qubits)}
     placed = tuple((tuple([place[q] for q in part.qubits]), part) for part in _parts_of_gate(gate, qubits))
-    if type(gate).__hash__ is not None:  # what has no hash may change
-        if len(_gates) >= _CACHED_GATES:
-            _gates.clear()
+    if type(gate).__hash__ is not None:  # else it may change
+        _make_room(_gates)
         _gates[id(gate)] = (gate, placed)
     return placed
 
 
 def _parts_of_gate(gate: cirq.Gate, qubits: Qubits) -> Sequence[Part]:
-    row = ROWS.get(type(gate))
-    if row is None and cirq.is_parameterized(gate):
-        row = SYMBOLIC_ROWS.get(type(gate))
-        if row is None and isinstance(gate, cirq.EigenGate) and _only_exponent_has_symbols(gate):
-            return [spectral(qubits, eigen_spectrum(gate), gate.exponent)]
-    items = None if row is None else row(gate, qubits)
+    items = row_of(gate)(gate, qubits)
     if items is not None:
         return _joined(items, qubits)
     operation = gate.on(*qubits)
     return _parts(operation) if isinstance(operation, cirq.ControlledOperation) else _general(operation)
-
-
-def _only_exponent_has_symbols(gate: cirq.EigenGate) -> bool:
-    return cirq.parameter_names(gate) == cirq.parameter_names(gate.exponent)
 
 
 def _joined(items: Iterable[Part | cirq.Operation], qubits: Qubits) -> list[Part]:
@@ -153,16 +189,6 @@ def _widened(part: Part, qubits: Qubits) -> Part:
     if isinstance(part, Fixed):
         return fixed(qubits, part.matrix * identity)
     return Rotation(qubits, part.half_turns, part.projectors * identity, part.exponent)
-
-
-def _unrolled(operation: cirq.CircuitOperation) -> Iterable[cirq.Operation]:
-    if operation.repeat_until is not None or not isinstance(operation.repetitions, (int, np.integer)):
-        until = "" if operation.repeat_until is None else f" until {operation.repeat_until}"
-        raise CircuitError(
-            "A circuit operation must repeat a fixed number of times, but one repeats "
-            f"{operation.repetitions} times{until}"
-        )
-    return operation.mapped_circuit().all_operations()
 
 
 def _general(operation: cirq.Operation) -> Sequence[Part]:
@@ -188,8 +214,8 @@ def _general(operation: cirq.Operation) -> Sequence[Part]:
             f"Operation {operation} has symbols ({names}) but no known decomposition; {advice}"
         )
     raise CircuitError(
-        f"Operation {operation} acts on {len(qubits)} qubits and has no known decomposition, but one matrix may "
-        f"act on at most {MOST_QUBITS}; {advice}"
+        f"Operation {operation} acts on {len(qubits)} qubits and has no known decomposition, but one matrix "
+        f"may act on at most {MOST_QUBITS}; {advice}"
     )
 
 

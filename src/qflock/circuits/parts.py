@@ -65,9 +65,16 @@ class Spectrum:
     projectors: Matrix
 
 
+_QUARTERS = (1 + 0j, 1j, -1 + 0j, -1j)
+
+
 def phase(turns: float) -> complex:
-    """`exp(i pi turns)`, exact at multiples of a quarter circle so that real gates stay real."""
-    return complex(1j ** (2.0 * (turns % 2.0)))
+    """`exp(i pi turns)`, exact at quarter circles and odd in the sine, so that real gates stay real."""
+    near = math.remainder(turns, 2.0)
+    quarters = 2.0 * near
+    if quarters == int(quarters):
+        return _QUARTERS[int(quarters) % 4]
+    return complex(math.cos(math.pi * near), math.sin(math.pi * near))
 
 
 def unitary_of(spectrum: Spectrum, x: float) -> Matrix:

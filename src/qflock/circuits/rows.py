@@ -131,7 +131,9 @@ def _diagonal_parts(turns: list[float | sympy.Expr], qubits: Qubits) -> Iterator
 
 
 def _pauli_phasor(gate: cirq.PauliStringPhasorGate, qubits: Qubits) -> Iterator[Part] | None:
-    if len(qubits) > DENSE_QUBITS or not qubits:
+    # With identities in the string, Cirq's decomposition phases another parity than its documentation says;
+    # what Cirq's simulators do counts.
+    if len(qubits) > DENSE_QUBITS or not all(gate.dense_pauli_string.pauli_mask):
         return None
     return _pauli_phasor_parts(gate, qubits)
 
@@ -195,8 +197,31 @@ def _phase_gradient(gate: cirq.PhaseGradientGate, qubits: Qubits) -> Iterator[Pa
         yield _z(qubit, gate.exponent / 2**place)
 
 
-def _matrix(gate: cirq.MatrixGate, qubits: Qubits) -> Iterator[Part]:
-    yield fixed(qubits, tidy(cirq.unitary(gate)))
+def _matrix(gate: cirq.Gate, qubits: Qubits) -> Iterator[Part]:
+    matrix = tidy(cirq.unitary(gate))
+    if not np.isfinite(matrix).all():
+        raise CircuitError(f"{gate!r} must have finite parameters, but its matrix holds NaN or infinity")
+    yield fixed(qubits, matrix)
+
+
+def _matrix_or(symbolic: Row) -> Row:
+    """A row that applies where there are symbols; without, one matrix is shorter."""
+
+    def either(gate: cirq.Gate, qubits: Qubits) -> Iterator[Part | cirq.Operation] | None:
+        return symbolic(gate, qubits) if cirq.is_parameterized(gate) else _matrix(gate, qubits)
+
+    return either
+
+
+def _own_spectrum(gate: cirq.EigenGate, qubits: Qubits) -> Iterator[Part] | None:
+    """Other eigenvalue gates, also those defined elsewhere, if only their exponent holds symbols."""
+    if not cirq.is_parameterized(gate) or cirq.parameter_names(gate) != cirq.parameter_names(gate.exponent):
+        return None
+    return iter([spectral(qubits, eigen_spectrum(gate), gate.exponent)])
+
+
+def _no_row(gate: cirq.Gate, qubits: Qubits) -> None:
+    return None
 
 
 def _nothing(gate: cirq.Gate, qubits: Qubits) -> Iterator[Part]:
@@ -225,14 +250,17 @@ ROWS: Mapping[type[cirq.Gate], Row] = {
     cirq.TwoQubitDiagonalGate: _diagonal,
     cirq.ThreeQubitDiagonalGate: _diagonal,
     cirq.PauliStringPhasorGate: _pauli_phasor,
+    cirq.PhasedXPowGate: _matrix_or(_phased_x),
+    cirq.PhasedXZGate: _matrix_or(_phased_xz),
+    cirq.PhasedISwapPowGate: _matrix_or(_phased_iswap),
+    cirq.FSimGate: _matrix_or(_fsim),
+    cirq.PhasedFSimGate: _matrix_or(_phased_fsim),
 }
-"""Rows for all gates of a class."""
 
-SYMBOLIC_ROWS: Mapping[type[cirq.Gate], Row] = {
-    cirq.PhasedXPowGate: _phased_x,
-    cirq.PhasedXZGate: _phased_xz,
-    cirq.PhasedISwapPowGate: _phased_iswap,
-    cirq.FSimGate: _fsim,
-    cirq.PhasedFSimGate: _phased_fsim,
-}
-"""Rows for gates of a class that hold symbols; without symbols one matrix is shorter."""
+
+def row_of(gate: cirq.Gate) -> Row:
+    """The row for a gate, which may not fit."""
+    row = ROWS.get(type(gate))
+    if row is None:
+        row = _own_spectrum if isinstance(gate, cirq.EigenGate) else _no_row
+    return row
