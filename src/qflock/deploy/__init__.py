@@ -1,0 +1,1 @@
+"""One job file, run on a laptop or on Kubernetes."""

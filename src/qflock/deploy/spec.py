@@ -1,0 +1,179 @@
+"""What is to be run, as one validated object: the same for a laptop and a cluster."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from qflock.training.spec import RunSpec
+
+Kind = Literal["indexed-job", "jobset", "tfjob"]
+DnsLabel = Annotated[str, Field(max_length=40, pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$")]
+NamespaceLabel = Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
+Port = Annotated[int, Field(ge=1024, le=65535)]
+SHARED = ("epochs", "batch_size", "learning_rate", "seed", "checkpoint_seconds", "keep")
+MEMORY_UNITS = {
+    "": 1,
+    "K": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "Ki": 2**10,
+    "Mi": 2**20,
+    "Gi": 2**30,
+    "Ti": 2**40,
+}
+MEMORY_PATTERN = r"^[0-9]+(\.[0-9]+)?(K|M|G|T|Ki|Mi|Gi|Ti)?$"
+
+
+class Section(BaseModel):
+    """A table of the job file: unknown keys and wrong types are refused, and it never changes."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Experiment(Section):
+    """What is trained; the keys are those of `qflock train`."""
+
+    what: str = Field("qcnn", description="`qcnn`, or `file.py:name` of a file that is in the image.")
+    architecture: str = Field("hybrid", description="Of the QCNN: hybrid, multi-filter or full.")
+    qubits: int = Field(8, ge=4)
+    examples: int = Field(160, ge=1)
+    epochs: int = Field(50, ge=1)
+    batch_size: int = Field(32, ge=1, description="Examples of one step, over all workers together.")
+    learning_rate: float = Field(0.02, gt=0, allow_inf_nan=False)
+    seed: int = Field(0, ge=0)
+    checkpoint_seconds: float = Field(60.0, gt=0, allow_inf_nan=False)
+    keep: int = Field(3, ge=1)
+
+    @model_validator(mode="after")
+    def _fits_training(self) -> Experiment:
+        if self.what != "qcnn" and not re.fullmatch(r"[^:]+:[A-Za-z_]\w*", self.what):
+            raise ValueError(f"must be 'qcnn' or 'path/to/file.py:name', but is {self.what!r}")
+        self.run_spec()
+        return self
+
+    def run_spec(self) -> RunSpec:
+        """The same request as the training layer knows it."""
+        ready = self.what == "qcnn"
+        arguments = (
+            {"architecture": self.architecture, "qubits": self.qubits, "examples": self.examples}
+            if ready
+            else {}
+        )
+        shared = {key: getattr(self, key) for key in SHARED}
+        return RunSpec(self.what, arguments, **shared)
+
+    def arguments(self) -> list[str]:
+        """Arguments of `qflock train`, without the run."""
+        spec = self.run_spec()
+        values: dict[str, Any] = spec.arguments | {key: getattr(spec, key) for key in SHARED}
+        return [spec.what, *(f"--{key.replace('_', '-')}={value}" for key, value in values.items())]
+
+
+class Resources(Section):
+    """Of one worker; requests and limits are the same, so that no neighbour slows a step."""
+
+    cpu: int = Field(2, ge=1, le=1024, description="Cores; QFLOCK_THREADS follows.")
+    memory: str = Field("4Gi", pattern=MEMORY_PATTERN, description="For instance 4Gi.")
+
+    @property
+    def memory_bytes(self) -> int:
+        """The memory in bytes."""
+        number = self.memory.rstrip("KMGTi")
+        return math.floor(float(number) * MEMORY_UNITS[self.memory[len(number) :]])
+
+
+class Toleration(Section):
+    """A node taint that the workers accept."""
+
+    key: str
+    operator: Literal["Equal", "Exists"] = "Equal"
+    value: str = ""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
+
+
+class Schedule(Section):
+    """Where the workers may run."""
+
+    spot: bool = Field(False, description="On nodes that may be taken away at any moment, at a lower price.")
+    node_selector: dict[str, str] = Field(default_factory=dict)
+    tolerations: list[Toleration] = Field(default_factory=list)
+
+
+class Limits(Section):
+    """When the cluster gives up, and when it tidies up."""
+
+    restarts: int = Field(6, ge=0, le=1000, description="Failures, preemptions aside, before the job fails.")
+    deadline_seconds: int = Field(86400, ge=1)
+    keep_seconds: int = Field(86400, ge=0, description="A finished job is deleted after this time.")
+
+
+class Google(Section):
+    """Where `qflock infra` makes the cluster and the bucket."""
+
+    project: str = Field(pattern=r"^[a-z][-a-z0-9]{4,28}[a-z0-9]$")
+    location: str = Field(
+        "us-central1-a", pattern=r"^[a-z]+-[a-z]+[0-9]+(-[a-z])?$", description="A region or a zone."
+    )
+    cluster: DnsLabel = "qflock"
+    machine_type: str = Field("n2-standard-4", pattern=r"^[a-z0-9]+(-[a-z0-9]+)+$")
+    max_nodes: int = Field(8, ge=1, le=1000)
+
+
+class JobSpec(Section):
+    """A job.
+
+    Example:
+        >>> JobSpec(name="first", store="gs://my-bucket/first").addresses()
+        ('first-0.first:2222', 'first-1.first:2222')
+    """
+
+    name: DnsLabel
+    store: str = Field("", description="Folder or URL (gs://, s3://) of the run; a cluster needs a URL.")
+    kind: Kind = "indexed-job"
+    namespace: NamespaceLabel = "default"
+    workers: int = Field(2, ge=1, le=1000)
+    image: str = Field("qflock:latest", min_length=1, pattern=r"^\S+$")
+    tensorboard_image: str = Field("qflock-tensorboard:latest", min_length=1, pattern=r"^\S+$")
+    tensorboard: bool = True
+    service_account: DnsLabel | None = Field(
+        None, description="An account that exists; by default the job makes one of its own name."
+    )
+    port: Port = 2222
+    profiler_port: Port = 2223
+    experiment: Experiment = Experiment()
+    resources: Resources = Resources()
+    schedule: Schedule = Schedule()
+    limits: Limits = Limits()
+    environment: dict[str, str] = Field(default_factory=dict, description="Further variables of workers.")
+    google: Google | None = None
+
+    @field_validator("service_account")
+    @classmethod
+    def _not_default(cls, value: str | None) -> str | None:
+        if value == "default":
+            raise ValueError("must be an account of the job's own, since others use 'default' too")
+        return value
+
+    @model_validator(mode="after")
+    def _consistent(self) -> JobSpec:
+        if self.port == self.profiler_port:
+            raise ValueError(f"port and profiler_port must differ, but both are {self.port}")
+        reserved = sorted({"TF_CONFIG", "QFLOCK_THREADS", "QFLOCK_INDEX"} & set(self.environment))
+        if reserved:
+            raise ValueError(f"environment must not set {', '.join(reserved)}, which the job sets itself")
+        return self
+
+    @property
+    def account(self) -> str:
+        """The service account that writes the store."""
+        return self.service_account or self.name
+
+    def addresses(self) -> tuple[str, ...]:
+        """`host:port` of every worker, as the cluster's DNS knows it."""
+        stem = f"{self.name}-workers-0" if self.kind == "jobset" else self.name
+        return tuple(f"{stem}-{index}.{self.name}:{self.port}" for index in range(self.workers))
