@@ -168,7 +168,8 @@ FAMILIES: dict[type, list[Family]] = {
 NOT_UNITARY: set[type] = {
     cirq.AmplitudeDampingChannel, cirq.AsymmetricDepolarizingChannel, cirq.BitFlipChannel,
     cirq.DepolarizingChannel, cirq.GeneralizedAmplitudeDampingChannel, cirq.KrausChannel,
-    cirq.MeasurementGate, cirq.MixedUnitaryChannel, cirq.PauliMeasurementGate, cirq.PhaseDampingChannel, cirq.PhaseFlipChannel,
+    cirq.MeasurementGate, cirq.MixedUnitaryChannel, cirq.PauliMeasurementGate, cirq.PhaseDampingChannel,
+    cirq.PhaseFlipChannel,
     cirq.RandomGateChannel, cirq.ResetChannel, cirq.StatePreparationChannel,
 }  # fmt: skip
 ABSTRACT: set[type] = {cirq.Gate, cirq.EigenGate, cirq.BaseDensePauliString}

@@ -92,7 +92,7 @@ def test_the_derivative_of_the_parts_is_the_derivative_of_the_gate(name, family,
         np.testing.assert_allclose(dense.derivative(parts, qubits, values, symbol), slope, atol=1e-6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_any_gate_under_any_control(data):
     _, family = data.draw(st.sampled_from([(n, f) for n, f in examples() if f.parameters < 9]))
@@ -102,9 +102,7 @@ def test_any_gate_under_any_control(data):
     controls = cirq.LineQubit.range(20, 20 + count)
     control_values = data.draw(st.lists(st.sampled_from([0, 1, (0, 1)]), min_size=count, max_size=count))
     parts = lower_operation(gate.on(*targets).controlled_by(*controls, control_values=control_values))
-    plain = _resolved(family, parameters, values).on(*targets)
-    matrix = cirq.unitary(plain)
-    expected = _controlled(matrix, control_values)
+    expected = _controlled(cirq.unitary(_resolved(family, parameters, values)), control_values)
     got = dense.unitary(parts, [*controls, *targets], values)
     np.testing.assert_allclose(got, expected, atol=1e-7)
 
