@@ -23,8 +23,8 @@ install: $(INSTALLED) ## build the wheel and install it with everything for deve
 $(INSTALLED):
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("qflock needs Python 3.11 or newer: make PYTHON=...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --group test '.[train-cpu]'
+	$(BIN)/python -m pip install -qq --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install -qq --group test '.[train-cpu]'
 	rm -f $(VENV)/installed-*
 	touch $@
 
@@ -41,18 +41,18 @@ demo: $(INSTALLED) ## train a QCNN on two local workers, then predict with the s
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python examples/demo.py
 
 docs: $(INSTALLED) ## build the documentation into site/
-	$(BIN)/python -m pip install --quiet --group docs
+	$(BIN)/python -m pip install -qq --group docs
 	$(BIN)/mkdocs build --strict
 
 docs-serve: $(INSTALLED) ## serve the documentation on http://127.0.0.1:8000 while you write it
-	$(BIN)/python -m pip install --quiet --group docs
+	$(BIN)/python -m pip install -qq --group docs
 	$(BIN)/mkdocs serve
 
 bench-quick: $(INSTALLED) ## our own speed beside its targets, under 3 minutes; fails where one is missed
 	$(BIN)/python -m benchmarks quick
 
 bench: $(INSTALLED) ## side by side with other simulators, each in an environment of its own; writes docs/benchmarks/
-	$(BIN)/python -m pip install --quiet --group bench
+	$(BIN)/python -m pip install -qq --group bench
 	$(BIN)/python -m benchmarks all
 
 soak: $(INSTALLED) ## the long tests: many calls, many trainings, memory that must stay flat

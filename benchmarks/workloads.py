@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import cirq
 import numpy as np
 import sympy
+from qflock.engine.simulator import Simulator
+from qflock.models.cluster_data import cluster_state
+from qflock.models.qcnn import level, tower
 
 from benchmarks.peers.harness import Gate, Workload
 
@@ -23,25 +28,70 @@ NAMES: dict[type[cirq.Gate], str] = {
 }
 
 
-def to_workload(
-    name: str,
-    preparation: cirq.Circuit,
-    angles: np.ndarray,
-    model: cirq.Circuit,
-    readouts: list[cirq.Qid],
-    symbols: list[str],
-) -> Workload:
+@dataclass(frozen=True)
+class Task:
+    """One value-and-gradient task in Cirq's terms; the loss is the sum over all observables and examples."""
+
+    name: str
+    preparation: cirq.Circuit
+    model: cirq.Circuit
+    observables: tuple[cirq.PauliString, ...]
+    angles: np.ndarray
+
+    @property
+    def qubits(self) -> tuple[cirq.Qid, ...]:
+        return tuple(sorted(self.preparation.all_qubits()))
+
+    @property
+    def data_circuits(self) -> list[cirq.Circuit]:
+        """The preparation and, for each example, one Rx where its angle is not 0."""
+        encodings = [
+            cirq.Circuit(
+                cirq.rx(float(angle))(qubit) for angle, qubit in zip(row, self.qubits, strict=True) if angle
+            )
+            for row in self.angles
+        ]
+        return [self.preparation + encoding for encoding in encodings]
+
+
+def hybrid(qubits: int, examples: int, dense: bool = False) -> Task:
+    """Cluster states, one convolution and one pooling with 21 symbols, Z on the surviving half."""
+    line = cirq.GridQubit.rect(1, qubits)
+    model, survivors = level(line, "filter0")
+    readouts = tuple(cirq.PauliString(cirq.Z(qubit)) for qubit in survivors)
+    return Task(
+        f"{qubits}x{examples}", cluster_state(line), model, readouts, excitations(qubits, examples, dense)
+    )
+
+
+def full(qubits: int, examples: int) -> Task:
+    """Cluster states, convolution and pooling down to one qubit, Z on that."""
+    line = cirq.GridQubit.rect(1, qubits)
+    model, last = tower(line)
+    readouts = (cirq.PauliString(cirq.Z(last)),)
+    return Task(
+        f"{qubits}x{examples} full", cluster_state(line), model, readouts, excitations(qubits, examples)
+    )
+
+
+def parameter_values(count: int) -> np.ndarray:
+    """Exponents in [0, 2), one period of most gates."""
+    return np.random.default_rng(SEED).uniform(0, 2, count)
+
+
+def to_workload(task: Task) -> Workload:
     """The same circuits as plain numbers, so that no simulator's own circuit type is in the file."""
-    qubits = sorted(preparation.all_qubits() | model.all_qubits())
-    position = {qubit: index for index, qubit in enumerate(qubits)}
+    position = {qubit: index for index, qubit in enumerate(task.qubits)}
+    # The simulator's order, so that gradients can be compared number by number.
+    symbols = list(Simulator(task.model, task.observables).symbols)
     return Workload(
-        name=name,
-        qubits=len(qubits),
-        preparation=_gates(preparation, position, symbols),
-        angles=angles,
-        model=_gates(model, position, symbols),
-        readouts=tuple(position[qubit] for qubit in readouts),
-        parameters=np.random.default_rng(SEED).uniform(0, 2, len(symbols)),
+        name=task.name,
+        qubits=len(task.qubits),
+        preparation=_gates(task.preparation, position, symbols),
+        angles=task.angles,
+        model=_gates(task.model, position, symbols),
+        readouts=tuple(position[observable.qubits[0]] for observable in task.observables),
+        parameters=parameter_values(len(symbols)),
     )
 
 

@@ -6,7 +6,6 @@ A script is run as `python lightning.py workload.npz answer.json`, by the interp
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -66,11 +65,17 @@ class Timing:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a simulator computed for a workload, and how long one evaluation took."""
+    """What a simulator computed for a workload, and how long it took.
+
+    Attributes:
+        forward: expectation values of all examples.
+        timing: value and gradient of the loss.
+    """
 
     simulator: str
     version: str
     workload: str
+    forward: Timing
     timing: Timing
     expectations: np.ndarray
     gradient: np.ndarray
@@ -125,19 +130,38 @@ def measure(call: Callable[[], Any], seconds: float = 3.0, at_least: int = 3, at
     return Timing(float(median), float(low), float(high), len(times), first)
 
 
-def threads() -> int:
-    """The cores this process may use."""
-    return len(os.sched_getaffinity(0))
+class EpochClock:
+    """Seconds of each epoch, by the two functions that a Keras `LambdaCallback` of any version takes."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+        self._start = 0.0
+
+    def begin(self, epoch: int, logs: Any = None) -> None:
+        self._start = time.perf_counter()
+
+    def end(self, epoch: int, logs: Any = None) -> None:
+        self.seconds.append(time.perf_counter() - self._start)
+
+    @property
+    def median(self) -> float:
+        """Without the first epoch, which compiles."""
+        return float(np.median(self.seconds[1:]))
 
 
 def save_answer(answer: Answer, path: Path) -> None:
-    fields = {**asdict(answer), "expectations": answer.expectations.tolist(), "gradient": answer.gradient.tolist()}
+    fields = {
+        **asdict(answer),
+        "expectations": answer.expectations.tolist(),
+        "gradient": answer.gradient.tolist(),
+    }
     path.write_text(json.dumps(fields))
 
 
 def load_answer(path: Path) -> Answer:
     fields = json.loads(path.read_text())
-    fields["timing"] = Timing(**fields["timing"])
+    for name in ("forward", "timing"):
+        fields[name] = Timing(**fields[name])
     fields["expectations"] = np.array(fields["expectations"])
     fields["gradient"] = np.array(fields["gradient"])
     return Answer(**fields)

@@ -1,0 +1,75 @@
+"""The same QCNN, data and optimiser in TensorFlow Quantum and in qflock: loss, accuracy and seconds an epoch."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import report
+from benchmarks.peers.environments import TENSORFLOW_QUANTUM, run_script
+from benchmarks.peers.harness import EpochClock, save_workload
+from benchmarks.workloads import Task, hybrid, to_workload
+
+QUBITS, EXAMPLES = 8, 160
+PLAN = {"split": 112, "epochs": 50, "batch_size": 32, "learning_rate": 0.02}
+SEEDS = (0, 1, 2, 3)
+
+
+def learning(output: Path) -> None:
+    """Writes the table `output`.md."""
+    task = hybrid(QUBITS, EXAMPLES)
+    labels = np.where(np.abs(task.angles).max(axis=1) <= np.pi / 2, 1.0, -1.0)
+    rows = []
+    for name, results in (
+        ("qflock", [_train(task, labels, seed) for seed in SEEDS]),
+        (TENSORFLOW_QUANTUM.name, _train_peer(task, labels)),
+    ):
+        for seed, result in zip(SEEDS, results, strict=True):
+            figures = (f"{result['loss']:.3f}", f"{result['accuracy']:.3f}", f"{1e3 * result['epoch']:.1f}")
+            rows.append([name, str(seed), *figures])
+            print(*rows[-1], flush=True)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    header = ["", "seed", "validation loss", "sign accuracy", "ms an epoch"]
+    output.with_suffix(".md").write_text(
+        f"Measured on: {report.processor()}.\n\n{report.table(header, rows)}"
+    )
+
+
+def _train(task: Task, labels: np.ndarray, seed: int) -> dict[str, float]:
+    import keras
+    from qflock.layers import convert_to_tensor
+    from qflock.models.qcnn import qcnn
+
+    keras.utils.set_random_seed(seed)
+    data = convert_to_tensor(task.data_circuits)
+    model = qcnn("hybrid", QUBITS)
+    model.compile(optimizer=keras.optimizers.Adam(PLAN["learning_rate"]), loss="mse")
+    split, clock = int(PLAN["split"]), EpochClock()
+    model.fit(
+        data[:split],
+        labels[:split],
+        batch_size=int(PLAN["batch_size"]),
+        epochs=int(PLAN["epochs"]),
+        callbacks=[keras.callbacks.LambdaCallback(on_epoch_begin=clock.begin, on_epoch_end=clock.end)],
+        verbose=0,
+    )
+    predicted = model.predict(data[split:], verbose=0)[:, 0]
+    return {
+        "loss": float(np.mean((predicted - labels[split:]) ** 2)),
+        "accuracy": float(np.mean(predicted * labels[split:] > 0)),
+        "epoch": clock.median,
+    }
+
+
+def _train_peer(task: Task, labels: np.ndarray) -> list[dict[str, float]]:
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder, "task.npz"), Path(folder, "results.json")
+        save_workload(to_workload(task), source)
+        source.with_suffix(".json").write_text(
+            json.dumps({**PLAN, "labels": labels.tolist(), "seeds": SEEDS})
+        )
+        run_script(TENSORFLOW_QUANTUM, source, target, "tfq_learning")
+        return json.loads(target.read_text())
