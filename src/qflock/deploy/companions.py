@@ -31,13 +31,7 @@ def accounts(job: JobSpec) -> list[Manifest]:
 
 def network_policies(job: JobSpec) -> list[Manifest]:
     """Workers hear each other, and TensorBoard on the profiler's port; the others hear nobody."""
-    rules = [
-        {"from": [{"podSelector": {"matchLabels": labels(job, "worker")}}], "ports": [_tcp(job.port)]},
-        {
-            "from": [{"podSelector": {"matchLabels": labels(job, "tensorboard")}}],
-            "ports": [_tcp(job.profiler_port)],
-        },
-    ]
+    rules = [_allow(job, "worker", job.port), _allow(job, "tensorboard", job.profiler_port)]
     closed: list[Manifest] = []
     return [_policy(job, "worker", rules), _policy(job, "inference", closed)] + (
         [_policy(job, "tensorboard", closed)] if job.tensorboard else []

@@ -131,7 +131,7 @@ def environment(job: JobSpec) -> list[Manifest]:
 
 
 def identity(job: JobSpec) -> list[Manifest]:
-    """TF_CONFIG from the completion index, which the kubelet fills in; a TFJob gets it from its controller."""
+    """TF_CONFIG from the completion index, which the kubelet fills in; TFJobs get theirs elsewhere."""
     if job.kind == "tfjob":
         return []
     template = {"cluster": {"worker": list(job.addresses())}, "task": {"type": "worker", "index": 0}}

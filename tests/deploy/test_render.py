@@ -1,0 +1,155 @@
+"""Manifests against golden files, the published schemas, and rules of our own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import kubernetes_validate
+import pytest
+import yaml
+from kubeflow.training.models import KubeflowOrgV1TFJob
+from kubeflow_trainer_api.models import JobsetV1alpha2JobSet
+
+from qflock.cluster.identity import identity_from
+from qflock.deploy.kustomize import kustomize_files
+from qflock.deploy.render import Task, manifests, render
+from qflock.deploy.spec import JobSpec
+from tests.deploy.jobs import JOBS
+
+GOLDEN = Path(__file__).parent / "golden"
+KUSTOMIZE = Path(__file__).parents[2] / "deploy" / "kustomize"
+VERSIONS = ("1.35", "1.36", "1.37")
+CASES = [(name, task) for name in JOBS for task in ("train", "infer")]
+CUSTOM = {"JobSet", "TFJob"}
+
+
+def in_step(path: Path, text: str) -> None:
+    if os.environ.get("QFLOCK_UPDATE_GOLDEN"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert path.read_text() == text, f"{path} is out of step: run again with QFLOCK_UPDATE_GOLDEN=1"
+
+
+@pytest.mark.parametrize(("name", "task"), CASES)
+def test_text_is_the_golden_file(name: str, task: Task) -> None:
+    in_step(GOLDEN / f"{name}-{task}.yaml", render(JOBS[name], task))
+
+
+def test_kustomize_is_in_step_and_complete() -> None:
+    files = kustomize_files()
+    for path, text in files.items():
+        in_step(KUSTOMIZE / path, text)
+    assert {str(path.relative_to(KUSTOMIZE)) for path in KUSTOMIZE.rglob("*.yaml")} == set(files)
+    for path, text in files.items():
+        if path.endswith("kustomization.yaml"):
+            for resource in yaml.safe_load(text)["resources"]:
+                assert (KUSTOMIZE / path).parent.joinpath(resource).exists()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(("name", "task"), CASES)
+def test_published_schemas_accept_it(name: str, task: Task, version: str) -> None:
+    for each in yaml.safe_load_all(render(JOBS[name], task)):
+        if each["kind"] not in CUSTOM:
+            kubernetes_validate.validate(each, version, strict=True)
+
+
+def test_schemas_refuse_a_misspelt_field() -> None:
+    service = next(each for each in manifests(JOBS["indexed-job"]) if each["kind"] == "Service")
+    service["spec"]["selectr"] = {}
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(service, VERSIONS[-1], strict=True)
+
+
+def test_jobset_round_trips_through_the_published_model() -> None:
+    (jobset,) = [each for each in manifests(JOBS["jobset"]) if each["kind"] == "JobSet"]
+    parsed = JobsetV1alpha2JobSet.from_dict(jobset)
+    assert json.loads(json.dumps(parsed.to_dict(), default=str)) == jobset
+    (group,) = jobset["spec"]["replicatedJobs"]
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "x"}, "spec": group["template"]["spec"]}
+    kubernetes_validate.validate(job, VERSIONS[-1], strict=True)
+
+
+def test_tfjob_has_the_published_fields() -> None:
+    (tfjob,) = [each for each in manifests(JOBS["tfjob"]) if each["kind"] == "TFJob"]
+    assert set(tfjob) <= set(KubeflowOrgV1TFJob.attribute_map.values())
+    worker = tfjob["spec"]["tfReplicaSpecs"]["Worker"]
+    assert worker["restartPolicy"] == "ExitCode"
+    (container,) = worker["template"]["spec"]["containers"]
+    assert container["name"] == "tensorflow"
+    assert {"name": "tfjob-port", "containerPort": 2222} in container["ports"]
+    assert "TF_CONFIG" not in {each["name"] for each in container["env"]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": worker["template"]["spec"]}
+    kubernetes_validate.validate(pod, VERSIONS[-1], strict=True)
+
+
+@pytest.mark.parametrize("name", ["indexed-job", "jobset"])
+def test_each_index_becomes_an_identity_whose_names_a_service_resolves(name: str) -> None:
+    job = JOBS[name]
+    environment = {each["name"]: each.get("value") for each in _worker(job)["env"]}
+    for index in range(job.workers):
+        text = environment["TF_CONFIG"].replace("$(QFLOCK_INDEX)", str(index))
+        identity = identity_from({"TF_CONFIG": text})
+        assert identity is not None
+        assert (identity.index, identity.count) == (index, job.workers)
+        stem = f"{job.name}-workers-0" if name == "jobset" else job.name
+        assert identity.addresses[index] == f"{stem}-{index}.{job.name}:{job.port}"
+    if name == "indexed-job":
+        (service,) = [e for e in manifests(job) if e["kind"] == "Service" and e["spec"].get("clusterIP") == "None"]
+        template = next(e for e in manifests(job) if e["kind"] == "Job")["spec"]["template"]
+        assert service["metadata"]["name"] == template["spec"]["subdomain"]
+        assert service["spec"]["selector"].items() <= template["metadata"]["labels"].items()
+
+
+def test_the_longest_job_fits_the_limits() -> None:
+    job = JobSpec(name="a" * 40, store="gs://b/a", workers=1000, kind="jobset")
+    assert all(len(address.split(".")[0]) <= 63 for address in job.addresses())
+    text = next(each["value"] for each in _worker(job)["env"] if each["name"] == "TF_CONFIG")
+    assert len(text) < 128 * 1024, "the kernel's limit of one variable"
+
+
+@pytest.mark.parametrize(("name", "task"), CASES)
+def test_restricted_pods_short_names_and_labels(name: str, task: Task) -> None:
+    for each in manifests(JOBS[name], task):
+        assert re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", each["metadata"]["name"])
+        assert each["metadata"]["labels"]["app.kubernetes.io/instance"] == "first"
+        for pod in _pods(each):
+            assert pod["securityContext"]["runAsNonRoot"] is True
+            assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+            assert pod["automountServiceAccountToken"] is False
+            for container in pod["containers"]:
+                security = container["securityContext"]
+                assert security["allowPrivilegeEscalation"] is False
+                assert security["readOnlyRootFilesystem"] is True
+                assert security["capabilities"] == {"drop": ["ALL"]}
+                assert container["resources"]["requests"] == container["resources"]["limits"]
+
+
+def test_network_rules_let_only_the_right_pods_in() -> None:
+    rules = {e["metadata"]["name"]: e["spec"] for e in manifests(JOBS["indexed-job"]) if e["kind"] == "NetworkPolicy"}
+    allowed = {
+        (rule["ports"][0]["port"], rule["from"][0]["podSelector"]["matchLabels"]["app.kubernetes.io/component"])
+        for rule in rules["first-worker"]["ingress"]
+    }
+    assert allowed == {(2222, "worker"), (2223, "tensorboard")}
+    assert rules["first-tensorboard"]["ingress"] == []
+
+
+def _worker(job: JobSpec) -> dict:
+    return next(
+        pod["containers"][0]
+        for each in manifests(job)
+        for pod in _pods(each)
+        if pod["containers"][0]["name"] == "tensorflow"
+    )
+
+
+def _pods(value: object) -> list[dict]:
+    if isinstance(value, list):
+        return [pod for each in value for pod in _pods(each)]
+    if not isinstance(value, dict):
+        return []
+    return [value] if "containers" in value else [pod for each in value.values() for pod in _pods(each)]
