@@ -87,6 +87,8 @@ def test_a_missing_peer_is_named(tmp_path: Path) -> None:
 
     mine, other = free_ports(2)
     identity = Identity((f"localhost:{mine}", f"localhost:{other}"), 0)
-    done = qflock("train", *WHAT, "--run", tmp_path / "run", "--start-timeout", 2, TF_CONFIG=identity.tf_config())
+    done = qflock(
+        "train", *WHAT, "--run", tmp_path / "run", "--start-timeout", 2, TF_CONFIG=identity.tf_config()
+    )
     assert done.returncode == 143
     assert f"worker 1 (localhost:{other})" in done.stderr

@@ -28,7 +28,11 @@ def qflock(*arguments: object, **more: str) -> subprocess.CompletedProcess[str]:
 
 def start(*arguments: object, **more: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        command(*arguments), env=environment(**more), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command(*arguments),
+        env=environment(**more),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
 
 

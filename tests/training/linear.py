@@ -31,14 +31,18 @@ class StopAtTwo(keras.callbacks.Callback):
 
 
 def model() -> keras.Model:
-    return keras.Sequential([keras.Input((4,)), keras.layers.Dense(8, activation="tanh"), keras.layers.Dense(1)])
+    return keras.Sequential(
+        [keras.Input((4,)), keras.layers.Dense(8, activation="tanh"), keras.layers.Dense(1)]
+    )
 
 
 def data(seed: int) -> Data:
     generator = np.random.default_rng(seed)
     inputs = generator.normal(size=(160, 4)).astype(np.float32)
     labels = np.sign(inputs[:, :1] * inputs[:, 1:2])
-    return Data(examples(inputs[:112], labels[:112], class_weights={-1: 1.5}), examples(inputs[112:], labels[112:]))
+    return Data(
+        examples(inputs[:112], labels[:112], class_weights={-1: 1.5}), examples(inputs[112:], labels[112:])
+    )
 
 
 def make(optimizer: Any = keras.optimizers.Adam, callbacks: Any = tuple) -> Experiment:

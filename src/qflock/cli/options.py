@@ -7,7 +7,9 @@ from typing import Annotated
 import typer
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Folder or URL (gs://, s3://) of the run.")]
-Workers = Annotated[int, typer.Option(help="Worker processes on this machine. Without effect where TF_CONFIG is set.")]
+Workers = Annotated[
+    int, typer.Option(help="Worker processes on this machine. Without effect where TF_CONFIG is set.")
+]
 StartTimeout = Annotated[float, typer.Option(help="Seconds to wait for the other workers at the start.")]
 Restarts = Annotated[int, typer.Option(help="Restarts in a row without progress before giving up.")]
 Port = Annotated[
@@ -16,7 +18,10 @@ Port = Annotated[
 ]
 Trusted = Annotated[
     str | None,
-    typer.Option("--experiment", help="The file.py:name that the run was made from; needed because runs are not executed."),
+    typer.Option(
+        "--experiment",
+        help="The file.py:name that the run was made from; needed because runs are not executed.",
+    ),
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show TensorFlow's own messages.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]

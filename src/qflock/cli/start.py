@@ -65,9 +65,13 @@ def start(request: Request) -> int:
             return launch(local)
     from qflock.cluster.worker import run_worker
 
-    return run_worker(request.spec, store, identity, request.trusted, request.start_timeout, not request.quiet)
+    return run_worker(
+        request.spec, store, identity, request.trusted, request.start_timeout, not request.quiet
+    )
 
 
 def _check_memory(store: Store, workers: int) -> None:
     if store.scheme == "memory" and workers > 1:
-        raise ConfigurationError("A run on memory:// must have 1 worker, since processes do not share it; use a folder")
+        raise ConfigurationError(
+            "A run on memory:// must have 1 worker, since processes do not share it; use a folder"
+        )

@@ -76,14 +76,20 @@ def identity_from(environment: Mapping[str, str] = os.environ) -> Identity | Non
 def _checked(groups: dict[str, list[str]], role: str, index: int) -> Identity:
     unknown = sorted(set(groups) - {"chief", "worker"})
     if unknown:
-        raise ConfigurationError(f"TF_CONFIG must only name 'chief' and 'worker', but names {', '.join(unknown)}")
+        raise ConfigurationError(
+            f"TF_CONFIG must only name 'chief' and 'worker', but names {', '.join(unknown)}"
+        )
     if role not in groups or not 0 <= index < len(groups[role]):
         sizes = ", ".join(f"{len(members)} {name}" for name, members in groups.items()) or "nobody"
-        raise ConfigurationError(f"TF_CONFIG must name a task of its cluster, but names {role} {index} where there is {sizes}")
+        raise ConfigurationError(
+            f"TF_CONFIG must name a task of its cluster, but names {role} {index} where there is {sizes}"
+        )
     chiefs = groups.get("chief", [])
     addresses = (*chiefs, *groups.get("worker", []))
     for address in addresses:
         split_address(address)
     if len(set(addresses)) < len(addresses):
-        raise ConfigurationError(f"TF_CONFIG must give each worker an address of its own, but has {', '.join(addresses)}")
+        raise ConfigurationError(
+            f"TF_CONFIG must give each worker an address of its own, but has {', '.join(addresses)}"
+        )
     return Identity(addresses, index if role == "chief" else len(chiefs) + index)

@@ -90,7 +90,9 @@ def _attempts(request: Launch, stopping: list[int]) -> int:
             return _ended(outcome)
         failure = outcome.failure
         if failure is not None and failure.same_as(previous):
-            _say(f"error: {outcome.reason}; the same happened before at step {failure.step}\n{failure.traceback}")
+            _say(
+                f"error: {outcome.reason}; the same happened before at step {failure.step}\n{failure.traceback}"
+            )
             return PERMANENT
         previous = failure
         without_progress = 0 if step > furthest else without_progress + 1

@@ -27,4 +27,6 @@ def check_port(port: int) -> None:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(("", port))
     except (OSError, OverflowError) as error:
-        raise ConfigurationError(f"Port {port} must be free, but cannot be used ({error}); choose another") from None
+        raise ConfigurationError(
+            f"Port {port} must be free, but cannot be used ({error}); choose another"
+        ) from None

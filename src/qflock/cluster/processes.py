@@ -66,7 +66,9 @@ class Processes:
         for reader in self._readers:
             reader.join(timeout=5)
 
-    def _start(self, command: Sequence[str], environment: Mapping[str, str], prefix: str | None) -> subprocess.Popen[str]:
+    def _start(
+        self, command: Sequence[str], environment: Mapping[str, str], prefix: str | None
+    ) -> subprocess.Popen[str]:
         pipe = None if prefix is None else subprocess.PIPE
         process = subprocess.Popen(
             command, env=dict(environment), stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, errors="replace",

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import socket
-import sys
-import threading
 import time
 from typing import Any
 
 from qflock.cluster.identity import Identity, split_address
 from qflock.cluster.ports import check_port
 from qflock.errors import ConfigurationError, PreemptedError
+
+
+_PROBE_SECONDS = 0.2
 
 
 def quiet_tensorflow() -> None:
@@ -26,9 +27,10 @@ def join(identity: Identity | None, start_timeout: float) -> Any:
 
     Args:
         identity: Of this worker; None for a training on its own.
-        start_timeout: Seconds after which peers that do not answer are named and the process ends with code 143.
+        start_timeout: Seconds after which peers that do not answer are named.
 
     Raises:
+        PreemptedError: If a peer does not answer in time.
         ConfigurationError: If this worker's port is taken, or QFLOCK_THREADS is not a number.
     """
     import tensorflow as tf
@@ -36,14 +38,8 @@ def join(identity: Identity | None, start_timeout: float) -> Any:
     _limit_threads(tf)
     if identity is None or identity.count == 1:
         return tf.distribute.get_strategy()
-    check_port(split_address(identity.addresses[identity.index])[1])
-    joined = threading.Event()
-    watch = threading.Thread(target=_watch, args=(identity, start_timeout, joined), daemon=True)
-    watch.start()
-    try:
-        return tf.distribute.MultiWorkerMirroredStrategy()
-    finally:
-        joined.set()
+    wait_for_peers(identity, start_timeout)
+    return tf.distribute.MultiWorkerMirroredStrategy()
 
 
 def peer_lost(error: BaseException) -> bool:
@@ -57,7 +53,9 @@ def peer_lost(error: BaseException) -> bool:
         tf.errors.CancelledError,
     )
     text = str(error)
-    return isinstance(error, lost) or (isinstance(error, tf.errors.OpError) and "Collective ops is aborted" in text)
+    return isinstance(error, lost) or (
+        isinstance(error, tf.errors.OpError) and "Collective ops is aborted" in text
+    )
 
 
 def _limit_threads(tf: Any) -> None:
@@ -69,17 +67,26 @@ def _limit_threads(tf: Any) -> None:
     tf.config.threading.set_intra_op_parallelism_threads(int(text))
 
 
-def _watch(identity: Identity, timeout: float, joined: threading.Event) -> None:
-    """TensorFlow waits up to an hour for its peers inside of one call, so a thread of our own looks for them."""
+def wait_for_peers(identity: Identity, timeout: float) -> None:
+    """Waits until every peer has answered once, while answering on this worker's own port.
+
+    TensorFlow alone waits up to an hour inside of one call that lets no Python code run. A worker that has seen all
+    others goes on to TensorFlow, whose server then answers for it on the same port.
+
+    Raises:
+        ConfigurationError: If this worker's port is taken.
+        PreemptedError: If a peer does not answer in time; names it.
+    """
+    port = split_address(identity.addresses[identity.index])[1]
+    check_port(port)
     missing = [i for i in range(identity.count) if i != identity.index]
     end = time.monotonic() + timeout
-    while time.monotonic() < end:
-        missing = [i for i in missing if not _answers(identity.addresses[i])]
-        if joined.wait(0.5):
-            return
-    names = ", ".join(f"worker {i} ({identity.addresses[i]})" for i in missing) or "none (all answer, but do not join)"
-    print(f"error: After {timeout:g} s these workers are missing: {names}", file=sys.stderr, flush=True)
-    os._exit(PreemptedError.exit_code)
+    with socket.create_server(("", port)):
+        while missing := [i for i in missing if not _answers(identity.addresses[i])]:
+            if time.monotonic() > end:
+                names = ", ".join(f"worker {i} ({identity.addresses[i]})" for i in missing)
+                raise PreemptedError(f"After {timeout:g} s these workers are missing: {names}")
+            time.sleep(_PROBE_SECONDS)
 
 
 def _answers(address: str) -> bool:

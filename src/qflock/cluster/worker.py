@@ -18,7 +18,12 @@ UNFORESEEN, AGAIN = 1, 143
 
 
 def run_worker(
-    spec: RunSpec, store: Store, identity: Identity | None, trusted: str | None, start_timeout: float, visible: bool
+    spec: RunSpec,
+    store: Store,
+    identity: Identity | None,
+    trusted: str | None,
+    start_timeout: float,
+    visible: bool,
 ) -> int:
     """Trains as one worker.
 
@@ -35,12 +40,13 @@ def run_worker(
     """
     me = identity or Identity()
     reporter = Reporter(me.index)
-    stop = _stop_on_signals()
     try:
         from qflock.training.loop import Worker, train
         from qflock.training.ready import experiment_of
 
         strategy = join(identity, start_timeout)
+        # Only now, since TensorFlow takes SIGTERM for itself while it joins. Until here a signal ends the process at once.
+        stop = _stop_on_signals()
         worker = Worker(me.index, me.count, strategy, lambda: bool(stop), reporter.on_step)
         train(experiment_of(spec, trusted), spec, store, worker, visible)
     except QflockError as error:

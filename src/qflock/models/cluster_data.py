@@ -41,7 +41,9 @@ def check_examples(examples: int) -> None:
 def cluster_state(qubits: Sequence[cirq.Qid]) -> cirq.Circuit:
     """Prepares the cluster state on a ring: a Hadamard on every qubit, a CZ on every neighbouring pair."""
     neighbours = [*qubits[1:], qubits[0]]
-    return cirq.Circuit(cirq.H.on_each(*qubits), (cirq.CZ(a, b) for a, b in zip(qubits, neighbours, strict=True)))
+    return cirq.Circuit(
+        cirq.H.on_each(*qubits), (cirq.CZ(a, b) for a, b in zip(qubits, neighbours, strict=True))
+    )
 
 
 def cluster_data(qubits: int, examples: int, seed: int) -> ClusterData:

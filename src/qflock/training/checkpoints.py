@@ -33,7 +33,9 @@ def newest(store: Store, fingerprint: str | None = None) -> TrainingState | None
             continue
         if fingerprint is None or state.position.fingerprint == fingerprint:
             return state
-        log.warning("Skipped checkpoint %s: it belongs to other data, another model, seed or batch size", name)
+        log.warning(
+            "Skipped checkpoint %s: it belongs to other data, another model, seed or batch size", name
+        )
     return None
 
 

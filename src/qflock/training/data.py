@@ -51,7 +51,11 @@ class Data:
 
 
 def examples(
-    inputs: Any, labels: Any, *, sample_weights: Any = None, class_weights: Mapping[float, float] | None = None
+    inputs: Any,
+    labels: Any,
+    *,
+    sample_weights: Any = None,
+    class_weights: Mapping[float, float] | None = None,
 ) -> ArrayExamples:
     """Examples from arrays or tensors.
 
@@ -79,7 +83,9 @@ def examples(
     for label, weight in (class_weights or {}).items():
         weights = np.where((labels == label).reshape(len(labels), -1).all(axis=1), weights * weight, weights)
     if not np.isfinite(weights).all() or (weights < 0).any():
-        raise ConfigurationError("Sample and class weights must be finite and not negative, but at least one is not")
+        raise ConfigurationError(
+            "Sample and class weights must be finite and not negative, but at least one is not"
+        )
     return ArrayExamples(inputs, labels, weights.astype(np.float32))
 
 

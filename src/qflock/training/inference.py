@@ -49,7 +49,9 @@ def infer(experiment: Experiment, spec: RunSpec, store: Store) -> Predictions:
         raise RunError(f"{store.url} must hold stored weights, but has no readable checkpoint yet")
     outputs = steps.predict(examples.inputs)
     if outputs.shape != examples.labels.shape:
-        raise RunError(f"The model's outputs {outputs.shape} must have the shape of the labels {examples.labels.shape}")
+        raise RunError(
+            f"The model's outputs {outputs.shape} must have the shape of the labels {examples.labels.shape}"
+        )
     error = np.mean((outputs.astype(np.float64) - examples.labels) ** 2)
     accuracy = np.mean(outputs * examples.labels > 0)
     predictions = Predictions(outputs, examples.labels, float(error), float(accuracy))

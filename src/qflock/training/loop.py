@@ -53,7 +53,9 @@ class Worker:
         return self.index == 0
 
 
-def train(experiment: Experiment, spec: RunSpec, store: Store, worker: Worker, visible: bool = True) -> dict[str, float]:
+def train(
+    experiment: Experiment, spec: RunSpec, store: Store, worker: Worker, visible: bool = True
+) -> dict[str, float]:
     """Trains, from the newest checkpoint if there is one, until all epochs are done.
 
     Args:
@@ -143,7 +145,9 @@ class _Training:
             self._checkpoint()
             self._write(lambda: self._report("preempted"))
             self._barrier()
-            raise PreemptedError(f"Stopped at step {step + 1} as asked; the state is stored, start again to resume")
+            raise PreemptedError(
+                f"Stopped at step {step + 1} as asked; the state is stored, start again to resume"
+            )
         if stop:
             self._checkpoint()
 
@@ -158,8 +162,12 @@ class _Training:
         every = np.arange(len(self.data.validation))
         for start in range(0, len(every), _VALIDATION_ROWS):
             rows = every[start : start + _VALIDATION_ROWS]
-            self.steps.validate(self.data.validation, worker_slice(rows, self.worker.index, self.worker.count))
-        logs = self.steps.read(self.steps.train_metrics) | self.steps.read(self.steps.validation_metrics, "val_")
+            self.steps.validate(
+                self.data.validation, worker_slice(rows, self.worker.index, self.worker.count)
+            )
+        logs = self.steps.read(self.steps.train_metrics) | self.steps.read(
+            self.steps.validation_metrics, "val_"
+        )
         self.values = logs
         step, epochs = self.position.step, self.position.epochs + 1
         self.position = Position(step, epochs, self.position.fingerprint)
@@ -227,4 +235,3 @@ _VALIDATION_ROWS = 4096
 def _logged(epochs: list[dict[str, Any]]) -> dict[str, float]:
     hidden = ("kind", "epoch", "step", "seconds")
     return {k: v for k, v in epochs[-1].items() if k not in hidden} if epochs else {}
-

@@ -53,7 +53,11 @@ def _lines_before(store: Store, position: Position) -> list[str]:
     """What a resumed run does again is dropped."""
     kept = []
     for record in read_metrics(store):
-        done = record["step"] <= position.step if record["kind"] == "step" else record["epoch"] <= position.epochs
+        done = (
+            record["step"] <= position.step
+            if record["kind"] == "step"
+            else record["epoch"] <= position.epochs
+        )
         if done:
             kept.append(json.dumps(record))
     return kept

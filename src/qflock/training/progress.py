@@ -16,7 +16,9 @@ class Progress(AbstractContextManager["Progress"]):
         self._epochs, self._visible, self._start, self._first = epochs, visible, time.monotonic(), done_steps
         self._total = total_steps
         self._bar: Any = _bar() if visible and sys.stdout.isatty() else None
-        self._task = self._bar.add_task("", total=total_steps, completed=done_steps, text="") if self._bar else None
+        self._task = (
+            self._bar.add_task("", total=total_steps, completed=done_steps, text="") if self._bar else None
+        )
         self._shown = 0.0
 
     def __enter__(self) -> Progress:
@@ -34,7 +36,9 @@ class Progress(AbstractContextManager["Progress"]):
         """After a step; drawn at most ten times a second."""
         if self._bar and time.monotonic() - self._shown > 0.1:
             self._shown = time.monotonic()
-            self._bar.update(self._task, completed=step, text=f"epoch {epoch}/{self._epochs}  loss {loss:.4f}")
+            self._bar.update(
+                self._task, completed=step, text=f"epoch {epoch}/{self._epochs}  loss {loss:.4f}"
+            )
 
     def epoch(self, epoch: int, step: int, values: dict[str, float]) -> None:
         """After an epoch."""

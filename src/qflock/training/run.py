@@ -47,7 +47,9 @@ def claim(store: Store, spec: RunSpec, join: bool) -> None:
     """
     if not store.exists(SPEC):
         if store.list(""):
-            raise RunError(f"Argument `run` must be a new or empty directory, but {store.url} already holds other files")
+            raise RunError(
+                f"Argument `run` must be a new or empty directory, but {store.url} already holds other files"
+            )
         store.write(SPEC, spec.to_json().encode())
         return
     if not join:

@@ -61,7 +61,9 @@ class RunSpec:
             values = json.loads(text)
             version = values.pop("format")
             if version != FORMAT:
-                raise RunError(f"{where} must have format {FORMAT}, but has {version}: it needs another version of qflock")
+                raise RunError(
+                    f"{where} must have format {FORMAT}, but has {version}: it needs another version of qflock"
+                )
             return cls(**{key: values[key] for key in (f.name for f in fields(cls))})
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise RunError(f"{where} must describe a run, but cannot be read: {error!r}") from None

@@ -55,7 +55,9 @@ class TrainingState:
                 position = Position(**json.loads(stored[_HEADER].tobytes()))
                 return cls(position, tuple(stored[f"array{i:05d}"] for i in range(len(stored.files) - 1)))
         except Exception as error:
-            raise RunError(f"{where} must be a stored training state, but cannot be read: {error!r}") from None
+            raise RunError(
+                f"{where} must be a stored training state, but cannot be read: {error!r}"
+            ) from None
 
 
 def capture(steps: Steps, position: Position) -> TrainingState:

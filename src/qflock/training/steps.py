@@ -46,7 +46,9 @@ class Steps:
         self._validate = tf.function(self._validation_step, input_signature=signature[:4])
         self._sum = tf.function(self._summed, input_signature=[tf.TensorSpec([None], tf.float64)])
 
-    def train(self, part: Examples, indices: np.ndarray, global_size: int, wish: float) -> tuple[float, float]:
+    def train(
+        self, part: Examples, indices: np.ndarray, global_size: int, wish: float
+    ) -> tuple[float, float]:
         """One step on this worker's `indices`; returns the loss over all workers, and the sum of all their wishes."""
         rows = self._rows(part, indices)
         loss, wishes = self._train(*rows, np.float32(global_size), np.float32(wish)).numpy()
@@ -126,7 +128,9 @@ class Steps:
 
         self._on_worker(replica)
 
-    def _update(self, metrics: list[Any], labels: Any, outputs: Any, losses: Any, weights: Any, mask: Any) -> None:
+    def _update(
+        self, metrics: list[Any], labels: Any, outputs: Any, losses: Any, weights: Any, mask: Any
+    ) -> None:
         mean_loss, *others = metrics
         # A mean over examples of the weighted loss, as the step itself has it: the mask counts, the weight multiplies.
         mean_loss.update_state(losses * weights, sample_weight=mask)
@@ -139,7 +143,9 @@ class Steps:
     def _summed(self, vector: Any) -> Any:
         def replica() -> Any:
             # An argument of a compiled function belongs to no device, which the reduction needs: a copy does.
-            return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, tf.identity(vector))
+            return tf.distribute.get_replica_context().all_reduce(
+                tf.distribute.ReduceOp.SUM, tf.identity(vector)
+            )
 
         return self._on_worker(replica)
 
@@ -149,7 +155,9 @@ class Steps:
         outputs = self.model(inputs, training=False)
         losses = self._loss(labels, outputs)
         if losses.shape.rank != 1:
-            raise ConfigurationError(f"The loss must give one value per example, but gives shape {losses.shape}")
+            raise ConfigurationError(
+                f"The loss must give one value per example, but gives shape {losses.shape}"
+            )
         for metrics in (self.train_metrics, self.validation_metrics):
             self._update(metrics, labels, outputs, losses, weights, mask)
             for metric in metrics:
@@ -162,7 +170,11 @@ def _loss_function(loss: Any) -> Any:
 
     def per_example(labels: Any, outputs: Any) -> Any:
         values = tf.convert_to_tensor(function(labels, outputs))
-        return tf.reduce_mean(values, axis=list(range(1, values.shape.rank))) if values.shape.rank > 1 else values
+        return (
+            tf.reduce_mean(values, axis=list(range(1, values.shape.rank)))
+            if values.shape.rank > 1
+            else values
+        )
 
     return per_example
 
@@ -170,7 +182,11 @@ def _loss_function(loss: Any) -> Any:
 def _metric(metric: Any) -> Any:
     if isinstance(metric, str):
         found = keras.metrics.get(metric)
-        return found if isinstance(found, keras.metrics.Metric) else keras.metrics.MeanMetricWrapper(found, name=metric)
+        return (
+            found
+            if isinstance(found, keras.metrics.Metric)
+            else keras.metrics.MeanMetricWrapper(found, name=metric)
+        )
     if isinstance(metric, type) and issubclass(metric, keras.metrics.Metric):
         return metric()
     return keras.metrics.MeanMetricWrapper(metric, name=metric.__name__)

@@ -117,7 +117,9 @@ class Store:
                     time.sleep(FIRST_PAUSE * 2**attempt)
                     continue
                 detail = reason or f"{_one_line(error)} (after {attempt + 1} attempts)"
-                raise RunError(f"Cannot {verb} {place}: {detail}; credential: {CREDENTIALS[self.scheme]}") from error
+                raise RunError(
+                    f"Cannot {verb} {place}: {detail}; credential: {CREDENTIALS[self.scheme]}"
+                ) from error
         raise AssertionError("unreachable: the last attempt returns or raises")
 
 
@@ -131,7 +133,9 @@ def _split(url: str) -> tuple[str, str]:
         )
     path = parts.netloc + parts.path
     if parts.scheme != "file" and not parts.netloc:
-        raise ConfigurationError(f"A run in a bucket must look like {parts.scheme}://bucket/name, but is {url!r}")
+        raise ConfigurationError(
+            f"A run in a bucket must look like {parts.scheme}://bucket/name, but is {url!r}"
+        )
     return parts.scheme, path
 
 
