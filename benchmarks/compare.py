@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from qflock.engine.reductions import Reductions
 
 from benchmarks import report
 from benchmarks.ours import solve
 from benchmarks.peers.environments import PEERS, Peer, interpreter, run_script
 from benchmarks.peers.harness import Answer, load_answer, save_workload
 from benchmarks.workloads import SIZES, Task, hybrid, to_workload
+from qflock.engine.reductions import Reductions
 
 EXPECTATION_TOLERANCE = 1e-5
 GENERAL, REDUCED = "qflock, general path", "qflock, exact reductions"

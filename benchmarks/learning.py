@@ -1,4 +1,4 @@
-"""The same QCNN, data and optimiser in TensorFlow Quantum and in qflock: loss, accuracy and seconds an epoch."""
+"""The same QCNN, data and optimiser in TensorFlow Quantum and qflock: loss, accuracy, time an epoch."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ def learning(output: Path) -> None:
 
 def _train(task: Task, labels: np.ndarray, seed: int) -> dict[str, float]:
     import keras
+
     from qflock.layers import convert_to_tensor
     from qflock.models.qcnn import qcnn
 

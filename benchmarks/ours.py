@@ -5,12 +5,12 @@ from __future__ import annotations
 from importlib.metadata import version
 
 import numpy as np
-from qflock.circuits.tensors import serialize
-from qflock.engine.reductions import Reductions
-from qflock.engine.simulator import Simulator
 
 from benchmarks.peers.harness import Answer, Timing, measure
 from benchmarks.workloads import Task, parameter_values
+from qflock.circuits.tensors import serialize
+from qflock.engine.reductions import Reductions
+from qflock.engine.simulator import Simulator
 
 
 class Evaluation:

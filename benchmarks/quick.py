@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from qflock.engine.processor import thread_count
-from qflock.engine.reductions import Reductions
-from qflock.engine.simulator import Simulator
 
 from benchmarks.ours import Evaluation, gradient_time
 from benchmarks.peers.harness import EpochClock, measure
 from benchmarks.workloads import Task, full, hybrid
+from qflock.engine.processor import thread_count
+from qflock.engine.reductions import Reductions
+from qflock.engine.simulator import Simulator
 
 GENERAL, REDUCED = Reductions.none(), Reductions()
 
@@ -124,7 +124,7 @@ def _compile_data() -> float:
 
 
 def _many_evaluations() -> float:
-    """200,000 values and gradients: the first epoch as it is, which compiles the circuits, and 99 times the second."""
+    """200,000 values and gradients: the first epoch, which compiles the circuits, and 99 times the second."""
     evaluation = Evaluation(hybrid(30, 2000), REDUCED)
     start = time.perf_counter()
     evaluation.value_and_gradient()
@@ -135,6 +135,7 @@ def _many_evaluations() -> float:
 
 def _layer_overhead() -> float:
     import tensorflow as tf
+
     from qflock.layers import PQC, convert_to_tensor
 
     task = hybrid(8, 32)
@@ -155,6 +156,7 @@ def _layer_overhead() -> float:
 def _epoch(qubits: int, examples: int) -> float:
     """An epoch of training as `qflock train` does it, validation off, after the first epoch."""
     import keras
+
     from qflock.layers import convert_to_tensor
     from qflock.models.cluster_data import cluster_data
     from qflock.models.qcnn import qcnn

@@ -1,4 +1,4 @@
-"""Writes the reference values of TensorFlow Quantum that our tests compare with, without needing it themselves."""
+"""Writes the values of TensorFlow Quantum that our tests compare with, without needing it themselves."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from qflock.engine.simulator import Simulator
 
 from benchmarks.peers.environments import TENSORFLOW_QUANTUM, run_script
 from benchmarks.peers.harness import save_workload
 from benchmarks.workloads import SEED, hybrid, to_workload
+from qflock.engine.simulator import Simulator
 
 INPUTS = 50
 QUBITS = 8

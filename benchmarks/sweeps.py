@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import cirq
-from qflock.engine.processor import thread_count
-from qflock.engine.reductions import Reductions
-from qflock.models.qcnn import level
 
 from benchmarks import report
 from benchmarks.ours import gradient_time
 from benchmarks.workloads import Task, hybrid
+from qflock.engine.processor import thread_count
+from qflock.engine.reductions import Reductions
+from qflock.models.qcnn import level
 
 SWITCHES = {
     "general path": Reductions.none(),

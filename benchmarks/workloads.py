@@ -1,4 +1,4 @@
-"""The tasks that are timed: QCNN circuits of `qflock.models`, with seeded inputs that every simulator gets alike."""
+"""The tasks that are timed: QCNN circuits of `qflock.models`, with seeded inputs, alike for every simulator."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import cirq
 import numpy as np
 import sympy
+
+from benchmarks.peers.harness import Gate, Workload
 from qflock.engine.simulator import Simulator
 from qflock.models.cluster_data import cluster_state
 from qflock.models.qcnn import level, tower
-
-from benchmarks.peers.harness import Gate, Workload
 
 SEED = 2026
 SIZES = ((8, 32), (8, 1024), (12, 32), (16, 8), (20, 2))

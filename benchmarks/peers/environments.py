@@ -35,7 +35,7 @@ PEERS = (
 
 
 def interpreter(peer: Peer) -> Path:
-    """The peer's Python; makes its environment where there is none, or where the requirements have changed."""
+    """The peer's Python; makes its environment where there is none or the requirements have changed."""
     folder = HOME / peer.script
     requirements = HERE / "requirements" / f"{peer.script}.txt"
     installed = folder / "requirements.txt"

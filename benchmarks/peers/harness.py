@@ -18,7 +18,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Gate:
-    """`name` to the power `factor * parameters[parameter]`, or to the power `factor` where `parameter` is None."""
+    """`name` to the power `factor * parameters[parameter]`, or `factor` where `parameter` is None."""
 
     name: str
     qubits: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""PennyLane's lightning.qubit with adjoint differentiation; it takes no batch there, so examples go one by one."""
+"""PennyLane's lightning.qubit with adjoint differentiation, which takes no batch: examples go one by one."""
 
 from __future__ import annotations
 

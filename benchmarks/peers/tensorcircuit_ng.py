@@ -1,7 +1,7 @@
 """TensorCircuit-NG on jax: one function, vectorised over the examples, compiled once.
 
-Where an Rx acts differs from example to example, which a compiled function cannot have: every qubit gets one, with
-angle 0 where the example has none.
+Where an Rx acts differs from example to example, which a compiled function cannot have: every qubit gets one,
+with angle 0 where the example has none.
 """
 
 from __future__ import annotations

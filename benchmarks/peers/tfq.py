@@ -1,4 +1,4 @@
-"""TensorFlow Quantum: data circuits as a string tensor, PQC layer, adjoint differentiator, inside tf.function."""
+"""TensorFlow Quantum: data circuits as a string tensor, PQC, adjoint differentiator, inside tf.function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expectations of a workload whose parameters are `(examples, symbols)`, as JSON: reference values for our tests."""
+"""Expectations of a workload whose parameters are `(examples, symbols)`, as JSON: reference for our tests."""
 
 from __future__ import annotations
 
