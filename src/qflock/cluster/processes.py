@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import IO
 
 _SET_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of <sys/prctl.h>
@@ -58,10 +59,8 @@ class Processes:
         """Waits `grace` seconds, ends what still runs, and prints what is left of the output."""
         self.wait(grace)
         for process in self.all:
-            try:  # also what a worker has started itself
+            with suppress(ProcessLookupError, PermissionError):  # also what a worker has started itself
                 os.killpg(process.pid, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                pass
             process.wait()
         for reader in self._readers:
             reader.join(timeout=5)

@@ -11,7 +11,6 @@ from qflock.cluster.identity import Identity, split_address
 from qflock.cluster.ports import check_port
 from qflock.errors import ConfigurationError, PreemptedError
 
-
 _PROBE_SECONDS = 0.2
 
 

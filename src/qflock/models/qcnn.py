@@ -41,7 +41,7 @@ def two_qubit_pooling(source: cirq.Qid, sink: cirq.Qid, symbols: Sequence[sympy.
     _check_count(symbols, POOLING_SYMBOLS)
     sink_basis = _one_qubit_unitary(sink, symbols[0:3])
     source_basis = _one_qubit_unitary(source, symbols[3:6])
-    return sink_basis + source_basis + cirq.Circuit(cirq.CNOT(source, sink)) + sink_basis**-1
+    return cirq.Circuit(sink_basis, source_basis, cirq.CNOT(source, sink), cirq.inverse(sink_basis))
 
 
 def convolution(qubits: Sequence[cirq.Qid], symbols: Sequence[sympy.Symbol]) -> cirq.Circuit:

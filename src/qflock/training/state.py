@@ -44,7 +44,8 @@ class TrainingState:
         """The state as the bytes of an `.npz` file that needs no unpickling."""
         buffer = io.BytesIO()
         header = np.frombuffer(json.dumps(asdict(self.position)).encode(), dtype=np.uint8)
-        np.savez(buffer, **{_HEADER: header, **{f"array{i:05d}": a for i, a in enumerate(self.arrays)}})
+        named: dict[str, Any] = {_HEADER: header} | {f"array{i:05d}": a for i, a in enumerate(self.arrays)}
+        np.savez(buffer, **named)
         return buffer.getvalue()
 
     @classmethod
