@@ -5,7 +5,9 @@ from __future__ import annotations
 from qflock.deploy.spec import Google, JobSpec, Schedule, Toleration
 
 PLAIN = JobSpec(name="first", store="gs://bucket/first", workers=3)
-TOLERANT = Schedule(spot=True, node_selector={"disk": "ssd"}, tolerations=[Toleration(key="gpu", operator="Exists")])
+TOLERANT = Schedule(
+    spot=True, node_selector={"disk": "ssd"}, tolerations=[Toleration(key="gpu", operator="Exists")]
+)
 JOBS = {
     "indexed-job": PLAIN,
     "jobset": PLAIN.model_copy(update={"kind": "jobset"}),

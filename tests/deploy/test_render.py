@@ -69,7 +69,12 @@ def test_jobset_round_trips_through_the_published_model() -> None:
     parsed = JobsetV1alpha2JobSet.from_dict(jobset)
     assert json.loads(json.dumps(parsed.to_dict(), default=str)) == jobset
     (group,) = jobset["spec"]["replicatedJobs"]
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "x"}, "spec": group["template"]["spec"]}
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "x"},
+        "spec": group["template"]["spec"],
+    }
     kubernetes_validate.validate(job, VERSIONS[-1], strict=True)
 
 
@@ -80,7 +85,7 @@ def test_tfjob_has_the_published_fields() -> None:
     assert worker["restartPolicy"] == "ExitCode"
     (container,) = worker["template"]["spec"]["containers"]
     assert container["name"] == "tensorflow"
-    assert {"name": "tfjob-port", "containerPort": 2222} in container["ports"]
+    assert {"name": "tfjob-port", "containerPort": 2222, "protocol": "TCP"} in container["ports"]
     assert "TF_CONFIG" not in {each["name"] for each in container["env"]}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": worker["template"]["spec"]}
     kubernetes_validate.validate(pod, VERSIONS[-1], strict=True)
@@ -98,7 +103,9 @@ def test_each_index_becomes_an_identity_whose_names_a_service_resolves(name: str
         stem = f"{job.name}-workers-0" if name == "jobset" else job.name
         assert identity.addresses[index] == f"{stem}-{index}.{job.name}:{job.port}"
     if name == "indexed-job":
-        (service,) = [e for e in manifests(job) if e["kind"] == "Service" and e["spec"].get("clusterIP") == "None"]
+        (service,) = [
+            e for e in manifests(job) if e["kind"] == "Service" and e["spec"].get("clusterIP") == "None"
+        ]
         template = next(e for e in manifests(job) if e["kind"] == "Job")["spec"]["template"]
         assert service["metadata"]["name"] == template["spec"]["subdomain"]
         assert service["spec"]["selector"].items() <= template["metadata"]["labels"].items()
@@ -129,9 +136,16 @@ def test_restricted_pods_short_names_and_labels(name: str, task: Task) -> None:
 
 
 def test_network_rules_let_only_the_right_pods_in() -> None:
-    rules = {e["metadata"]["name"]: e["spec"] for e in manifests(JOBS["indexed-job"]) if e["kind"] == "NetworkPolicy"}
+    rules = {
+        e["metadata"]["name"]: e["spec"]
+        for e in manifests(JOBS["indexed-job"])
+        if e["kind"] == "NetworkPolicy"
+    }
     allowed = {
-        (rule["ports"][0]["port"], rule["from"][0]["podSelector"]["matchLabels"]["app.kubernetes.io/component"])
+        (
+            rule["ports"][0]["port"],
+            rule["from"][0]["podSelector"]["matchLabels"]["app.kubernetes.io/component"],
+        )
         for rule in rules["first-worker"]["ingress"]
     }
     assert allowed == {(2222, "worker"), (2223, "tensorboard")}

@@ -13,7 +13,10 @@ from qflock.errors import ConfigurationError, MemoryBudgetError
 
 REFUSED = [
     ('name = "a"\nworker = 3', "did you mean `workers`?"),
-    ('name = "a"\n[resources]\nmemry = "1Gi"', "`resources.memry`; did you mean `memory`? Allowed are: cpu, memory"),
+    (
+        'name = "a"\n[resources]\nmemry = "1Gi"',
+        "`resources.memry`; did you mean `memory`? Allowed are: cpu, memory",
+    ),
     ('name = "a"\n[google]\nprojct = "x"', "did you mean `project`?"),
     ('name = "a"\n[[schedule.tolerations]]\nkei = "x"', "did you mean `key`?"),
     ('name = "Not_a_label"', "`name` is 'Not_a_label'"),
@@ -40,11 +43,13 @@ def test_bad_job_files_get_one_clear_line(text: str, message: str) -> None:
 
 
 def test_missing_file_is_named(tmp_path) -> None:
-    with pytest.raises(ConfigurationError, match="nowhere.toml"):
+    with pytest.raises(ConfigurationError, match=r"nowhere\.toml"):
         read_job(tmp_path / "nowhere.toml")
 
 
-@pytest.mark.parametrize(("text", "size"), [("4Gi", 4 << 30), ("1.5G", 1_500_000_000), ("512Mi", 512 << 20), ("7", 7)])
+@pytest.mark.parametrize(
+    ("text", "size"), [("4Gi", 4 << 30), ("1.5G", 1_500_000_000), ("512Mi", 512 << 20), ("7", 7)]
+)
 def test_memory_in_bytes(text: str, size: int) -> None:
     assert Resources(memory=text).memory_bytes == size
 

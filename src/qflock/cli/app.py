@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from qflock.cli.deploy import app as deploy
 from qflock.cli.doctor import doctor
 from qflock.cli.infer import infer
 from qflock.cli.resume import resume
@@ -20,3 +21,4 @@ app = typer.Typer(
 )
 for _command in (train, infer, resume, runs, doctor):
     app.command()(_command)
+app.add_typer(deploy)

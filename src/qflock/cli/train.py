@@ -13,10 +13,11 @@ from qflock.errors import ConfigurationError
 def train(
     what: Annotated[
         str, typer.Argument(metavar="WHAT", help="`qcnn`, or `my_file.py:experiment` for your own model.")
-    ],
+    ] = "",
     run: Annotated[
         str, typer.Option(help="New folder or URL (gs://, s3://) that holds everything about the run.")
-    ],
+    ] = "",
+    job: Annotated[str, typer.Option(help="Job file: what to train and where; in place of WHAT.")] = "",
     architecture: Annotated[str, typer.Option(help="Of the QCNN: hybrid, multi-filter or full.")] = "hybrid",
     qubits: Annotated[int, typer.Option(help="Width of the QCNN, at least 4.")] = 8,
     examples: Annotated[int, typer.Option(help="Circuits for the QCNN; 70 % are for training.")] = 160,
@@ -45,6 +46,8 @@ def train(
 
     * `qflock train my_file.py:experiment --epochs 10 --run runs/mine`
 
+    * `qflock train --job qflock.toml`
+
     Where TF_CONFIG is set, the same command joins that cluster. Exit codes: 0 done, 2 permanent error, 143 stopped or
     a worker lost (the same command, or `qflock resume`, goes on).
     """
@@ -52,6 +55,25 @@ def train(
     from qflock.training.experiment import split_reference
     from qflock.training.spec import RunSpec
 
+    if job:
+        from qflock.deploy.local import local_run
+
+        plan = local_run(job, what, run)
+        request = Request(
+            spec=plan.spec,
+            run=plan.run,
+            fresh=True,
+            trusted=plan.spec.what,
+            workers=plan.workers,
+            start_timeout=start_timeout,
+            restarts=restarts,
+            port=port,
+            verbose=verbose,
+            quiet=quiet,
+        )
+        raise typer.Exit(start(request))
+    if not run:
+        raise ConfigurationError("Option --run must name a new folder or URL, but is not given")
     if what == "qcnn":
         arguments = {"architecture": architecture, "qubits": qubits, "examples": examples}
     elif ":" not in what:

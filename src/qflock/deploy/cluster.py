@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -55,7 +57,7 @@ class Cluster:
             status, answer = self._once(method, path, body, query or {})
             if status == 404:
                 return None
-            if status < 300:
+            if 200 <= status < 300:
                 return answer
             if status not in TRANSIENT and status != 0:
                 break
@@ -113,7 +115,10 @@ def connect(context: str | None = None) -> Cluster:
         raise ConfigurationError("A cluster needs the Kubernetes client: pip install 'qflock[k8s]'") from None
     settings = client.Configuration()
     try:
-        config.load_config(context=context, client_configuration=settings)
+        if context is None and "KUBERNETES_SERVICE_HOST" in os.environ:
+            config.load_incluster_config(client_configuration=settings)
+        else:
+            config.load_kube_config(context=context, client_configuration=settings)
     except (ConfigException, OSError) as error:
         raise ConfigurationError(f"A kubeconfig must name a cluster, but: {error}") from None
     settings.retries = False
@@ -187,8 +192,6 @@ def address(each: Manifest) -> str:
 
 
 def _message(error: Any) -> str:
-    import json
-
     try:
         return str(json.loads(error.body)["message"])
     except (ValueError, KeyError, TypeError):

@@ -34,21 +34,6 @@ def parse_job(text: str, where: str = "job file") -> JobSpec:
         2
     """
     try:
-        return parse_job(Path(path).read_text(encoding="utf-8"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"Job file {path} must be UTF-8 text, but cannot be read: {error}") from None
-
-
-def parse_job(text: str, where: str = "job file") -> JobSpec:
-    """The job in TOML text; `where` names the source in errors.
-
-    Example:
-        >>> parse_job('name = "first"\\nworker = 3')
-        Traceback (most recent call last):
-        ...
-        qflock.errors.ConfigurationError: job file: unknown key `worker`; did you mean `workers`? Allowed are: ...
-    """
-    try:
         return JobSpec.model_validate(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"{where} must be TOML, but is not: {error}") from None

@@ -100,7 +100,7 @@ def worker_container(job: JobSpec, port_name: str = "training") -> Manifest:
     ports = [(port_name, job.port), ("profiler", job.profiler_port)]
     command = ["qflock", "train", *job.experiment.arguments(), f"--run={job.store}"]
     return container(job, "tensorflow", command) | {
-        "ports": [{"name": name, "containerPort": port} for name, port in ports],
+        "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in ports],
         "env": [*identity(job), *environment(job)],
     }
 

@@ -38,16 +38,16 @@ class Section(BaseModel):
 class Experiment(Section):
     """What is trained; the keys are those of `qflock train`."""
 
-    what: str = Field("qcnn", description="`qcnn`, or `file.py:name` of a file that is in the image.")
-    architecture: str = Field("hybrid", description="Of the QCNN: hybrid, multi-filter or full.")
-    qubits: int = Field(8, ge=4)
-    examples: int = Field(160, ge=1)
-    epochs: int = Field(50, ge=1)
-    batch_size: int = Field(32, ge=1, description="Examples of one step, over all workers together.")
-    learning_rate: float = Field(0.02, gt=0, allow_inf_nan=False)
-    seed: int = Field(0, ge=0)
-    checkpoint_seconds: float = Field(60.0, gt=0, allow_inf_nan=False)
-    keep: int = Field(3, ge=1)
+    what: str = Field(default="qcnn", description="`qcnn`, or `file.py:name` of a file that is in the image.")
+    architecture: str = Field(default="hybrid", description="Of the QCNN: hybrid, multi-filter or full.")
+    qubits: int = Field(default=8, ge=4)
+    examples: int = Field(default=160, ge=1)
+    epochs: int = Field(default=50, ge=1)
+    batch_size: int = Field(default=32, ge=1, description="Examples of one step, over all workers together.")
+    learning_rate: float = Field(default=0.02, gt=0, allow_inf_nan=False)
+    seed: int = Field(default=0, ge=0)
+    checkpoint_seconds: float = Field(default=60.0, gt=0, allow_inf_nan=False)
+    keep: int = Field(default=3, ge=1)
 
     @model_validator(mode="after")
     def _fits_training(self) -> Experiment:
@@ -77,8 +77,8 @@ class Experiment(Section):
 class Resources(Section):
     """Of one worker; requests and limits are the same, so that no neighbour slows a step."""
 
-    cpu: int = Field(2, ge=1, le=1024, description="Cores; QFLOCK_THREADS follows.")
-    memory: str = Field("4Gi", pattern=MEMORY_PATTERN, description="For instance 4Gi.")
+    cpu: int = Field(default=2, ge=1, le=1024, description="Cores; QFLOCK_THREADS follows.")
+    memory: str = Field(default="4Gi", pattern=MEMORY_PATTERN, description="For instance 4Gi.")
 
     @property
     def memory_bytes(self) -> int:
@@ -99,7 +99,9 @@ class Toleration(Section):
 class Schedule(Section):
     """Where the workers may run."""
 
-    spot: bool = Field(False, description="On nodes that may be taken away at any moment, at a lower price.")
+    spot: bool = Field(
+        default=False, description="On nodes that may be taken away at any moment, at a lower price."
+    )
     node_selector: dict[str, str] = Field(default_factory=dict)
     tolerations: list[Toleration] = Field(default_factory=list)
 
@@ -107,9 +109,11 @@ class Schedule(Section):
 class Limits(Section):
     """When the cluster gives up, and when it tidies up."""
 
-    restarts: int = Field(6, ge=0, le=1000, description="Failures, preemptions aside, before the job fails.")
-    deadline_seconds: int = Field(86400, ge=1)
-    keep_seconds: int = Field(86400, ge=0, description="A finished job is deleted after this time.")
+    restarts: int = Field(
+        default=6, ge=0, le=1000, description="Failures, preemptions aside, before the job fails."
+    )
+    deadline_seconds: int = Field(default=86400, ge=1)
+    keep_seconds: int = Field(default=86400, ge=0, description="A finished job is deleted after this time.")
 
 
 class Google(Section):
@@ -117,11 +121,11 @@ class Google(Section):
 
     project: str = Field(pattern=r"^[a-z][-a-z0-9]{4,28}[a-z0-9]$")
     location: str = Field(
-        "us-central1-a", pattern=r"^[a-z]+-[a-z]+[0-9]+(-[a-z])?$", description="A region or a zone."
+        default="us-central1-a", pattern=r"^[a-z]+-[a-z]+[0-9]+(-[a-z])?$", description="A region or a zone."
     )
     cluster: DnsLabel = "qflock"
-    machine_type: str = Field("n2-standard-4", pattern=r"^[a-z0-9]+(-[a-z0-9]+)+$")
-    max_nodes: int = Field(8, ge=1, le=1000)
+    machine_type: str = Field(default="n2-standard-4", pattern=r"^[a-z0-9]+(-[a-z0-9]+)+$")
+    max_nodes: int = Field(default=8, ge=1, le=1000)
 
 
 class JobSpec(Section):
@@ -133,15 +137,17 @@ class JobSpec(Section):
     """
 
     name: DnsLabel
-    store: str = Field("", description="Folder or URL (gs://, s3://) of the run; a cluster needs a URL.")
+    store: str = Field(
+        default="", description="Folder or URL (gs://, s3://) of the run; a cluster needs a URL."
+    )
     kind: Kind = "indexed-job"
     namespace: NamespaceLabel = "default"
-    workers: int = Field(2, ge=1, le=1000)
-    image: str = Field("qflock:latest", min_length=1, pattern=r"^\S+$")
-    tensorboard_image: str = Field("qflock-tensorboard:latest", min_length=1, pattern=r"^\S+$")
+    workers: int = Field(default=2, ge=1, le=1000)
+    image: str = Field(default="qflock:latest", min_length=1, pattern=r"^\S+$")
+    tensorboard_image: str = Field(default="qflock-tensorboard:latest", min_length=1, pattern=r"^\S+$")
     tensorboard: bool = True
     service_account: DnsLabel | None = Field(
-        None, description="An account that exists; by default the job makes one of its own name."
+        default=None, description="An account that exists; by default the job makes one of its own name."
     )
     port: Port = 2222
     profiler_port: Port = 2223

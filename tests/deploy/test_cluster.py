@@ -1,0 +1,137 @@
+"""`apply`, `status`, `logs` and `delete` against a server that answers as a cluster's does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from kubernetes import client
+
+from qflock.deploy.cluster import Cluster, ClusterError, address, apply, connect, delete
+from qflock.deploy.pods import labels
+from qflock.deploy.render import manifests
+from qflock.deploy.watch import log_lines, progress, workers
+from qflock.errors import ConfigurationError
+from qflock.training.run import write_status
+from qflock.training.store import Store
+from tests.deploy.api_server import State, api_server
+from tests.deploy.jobs import JOBS, PLAIN
+
+PODS = "/api/v1/namespaces/default/pods"
+
+
+@pytest.fixture
+def connection() -> Iterator[tuple[Cluster, State]]:
+    with api_server() as (host, state):
+        settings = client.Configuration(host=host)
+        settings.retries = False
+        with client.ApiClient(settings) as api:
+            yield Cluster(api, pause=lambda seconds: None), state
+
+
+def verbs(changes) -> set[str]:
+    return {change.verb for change in changes}
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_apply_creates_then_finds_nothing_to_change_then_delete_removes_all(name, connection) -> None:
+    cluster, state = connection
+    objects = manifests(JOBS[name])
+    assert verbs(apply(cluster, objects)) == {"created"}
+    assert set(state.objects) == {address(each) for each in objects}
+    assert verbs(apply(cluster, objects)) == {"unchanged"}
+    assert len(list(delete(cluster, JOBS[name]))) == len(objects)
+    assert state.objects == {}
+
+
+def test_a_changed_job_is_configured(connection) -> None:
+    cluster, _ = connection
+    list(apply(cluster, manifests(PLAIN)))
+    changed = manifests(PLAIN.model_copy(update={"workers": 4}))
+    assert [c.name for c in apply(cluster, changed) if c.verb == "configured"] == ["first"]
+
+
+def test_dry_runs_change_nothing(connection) -> None:
+    cluster, state = connection
+    assert verbs(apply(cluster, manifests(PLAIN), dry_run=True)) == {"created"}
+    assert state.objects == {}
+    list(apply(cluster, manifests(PLAIN)))
+    before = dict(state.objects)
+    list(delete(cluster, PLAIN, dry_run=True))
+    assert state.objects == before
+
+
+def test_objects_of_others_are_neither_overwritten_nor_deleted(connection) -> None:
+    cluster, state = connection
+    service = "/api/v1/namespaces/default/services/first"
+    other = {"kind": "Service", "metadata": {"name": "first", "labels": {"app": "theirs"}}}
+    state.objects[service] = other
+    with pytest.raises(ClusterError, match="belongs to others"):
+        list(apply(cluster, manifests(PLAIN)))
+    list(delete(cluster, PLAIN))
+    assert state.objects == {service: other}
+
+
+@pytest.mark.parametrize("status", [403, 404, 409, 422])
+def test_a_refusal_is_one_line_and_leaves_nothing_behind(status, connection) -> None:
+    cluster, state = connection
+    state.faults["PATCH", "/jobs/"] = [status]
+    with pytest.raises(ClusterError) as error:
+        list(apply(cluster, manifests(PLAIN)))
+    assert "\n" not in str(error.value)
+    assert state.objects == {}
+
+
+@pytest.mark.parametrize("fault", [429, 500, 503, -1])
+def test_passing_faults_are_tried_again(fault, connection) -> None:
+    cluster, state = connection
+    state.faults["PATCH", "/services/"] = [fault, fault]
+    assert verbs(apply(cluster, manifests(PLAIN))) == {"created"}
+
+
+def test_lasting_faults_end_with_a_reason(connection) -> None:
+    cluster, state = connection
+    state.faults["GET", "serviceaccounts"] = [429] * 99
+    with pytest.raises(ClusterError, match="overloaded"):
+        list(apply(cluster, manifests(PLAIN)))
+
+
+def test_a_cluster_that_is_not_there_is_named() -> None:
+    settings = client.Configuration(host="http://127.0.0.1:9")
+    settings.retries = False
+    with client.ApiClient(settings) as api, pytest.raises(ClusterError, match="does not answer"):
+        list(apply(Cluster(api, pause=lambda seconds: None), manifests(PLAIN)))
+
+
+def test_missing_configuration_is_one_line(monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr("kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(tmp_path / "none"))
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    with pytest.raises(ConfigurationError, match="kubeconfig"):
+        connect()
+
+
+def pod(index: int, name: str, created: str, phase: str) -> dict:
+    marks = labels(PLAIN, "worker") | {"batch.kubernetes.io/job-completion-index": str(index)}
+    about = {"name": name, "labels": marks, "creationTimestamp": created}
+    return {"metadata": about, "status": {"phase": phase}}
+
+
+def test_status_and_logs_follow_the_newest_pod(connection) -> None:
+    cluster, state = connection
+    for index, name, created, phase in [
+        (0, "first-0-a", "2026-01-01T00:00:00Z", "Failed"),
+        (0, "first-0-b", "2026-01-01T00:01:00Z", "Running"),
+        (1, "first-1-a", "2026-01-01T00:00:00Z", "Pending"),
+    ]:
+        state.objects[f"{PODS}/{name}"] = pod(index, name, created, phase)
+    state.logs[f"{PODS}/first-0-b/log"] = "epoch 1\nepoch 2\nlast"
+    lines = [each.line() for each in workers(cluster, PLAIN)]
+    assert lines == ["worker 0  Running  replaced 1", "worker 1  Pending  replaced 0"]
+    assert list(log_lines(cluster, PLAIN, 0, follow=True)) == ["epoch 1", "epoch 2", "last"]
+    with pytest.raises(ClusterError, match="workers with a pod: 0, 1"):
+        list(log_lines(cluster, PLAIN, 2, follow=False))
+
+
+def test_progress_comes_from_the_store(tmp_path) -> None:
+    write_status(Store(str(tmp_path)), "running", 12, 0.25)
+    assert progress(str(tmp_path)) == "run running  step 12  loss 0.250000"
