@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import string
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -37,7 +38,7 @@ def symbol_names(circuits: cirq.AbstractCircuit | Iterable[cirq.AbstractCircuit]
 def natural_key(name: str) -> tuple[tuple[tuple[int, int, str], ...], str]:
     """Sorts digits inside names by their value, and is different for different names."""
     pieces = re.findall(r"[0-9]+|[^0-9]+", name)
-    return tuple((0, int(p), "") if p[0].isdigit() else (1, 0, p) for p in pieces), name
+    return tuple((0, int(p), "") if p[0] in string.digits else (1, 0, p) for p in pieces), name
 
 
 def bind_values(
