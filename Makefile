@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 
 # The virtual environment holds the package as a user gets it, a wheel, so it is rebuilt whenever the content of what
 # goes into the wheel changes (content, not dates: a deleted or reverted file counts too).
-SOURCES := $(shell find src CMakeLists.txt pyproject.toml -type f -not -name '*.pyc' | LC_ALL=C sort)
+SOURCES := $(shell find src CMakeLists.txt pyproject.toml -type f -not -name '*.pyc' -not -name '*.so' | LC_ALL=C sort)
 FINGERPRINT := $(shell cat $(SOURCES) | cksum | tr ' ' '-')-$(words $(SOURCES))
 INSTALLED := $(VENV)/installed-$(FINGERPRINT)
 
@@ -24,7 +24,7 @@ $(INSTALLED):
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("qflock needs Python 3.11 or newer: make PYTHON=...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -qq --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install -qq --group test '.[train-cpu]'
+	$(BIN)/python -m pip install -qq --group test '.[train-cpu,k8s]'
 	rm -f $(VENV)/installed-*
 	touch $@
 

@@ -31,11 +31,11 @@ def learning(output: Path) -> None:
             figures = (f"{result['loss']:.3f}", f"{result['accuracy']:.3f}", f"{1e3 * result['epoch']:.1f}")
             rows.append([name, str(seed), *figures])
             print(*rows[-1], flush=True)
-    output.parent.mkdir(parents=True, exist_ok=True)
     header = ["", "seed", "validation loss", "sign accuracy", "ms an epoch"]
-    output.with_suffix(".md").write_text(
-        f"Measured on: {report.processor()}.\n\n{report.table(header, rows)}"
+    text = (
+        f"Hybrid QCNN, {QUBITS} qubits, {EXAMPLES} examples, batch 32, Adam 0.02, 50 epochs, `model.fit`.\n"
     )
+    report.write_page(output.with_suffix(".md"), "The same training", [text, report.table(header, rows)])
 
 
 def _train(task: Task, labels: np.ndarray, seed: int) -> dict[str, float]:

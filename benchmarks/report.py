@@ -37,26 +37,33 @@ def lines(name: str, answers: Sequence[Answer]) -> str:
     return "\n".join([name, *rows])
 
 
+def write_page(path: Path, title: str, sections: Sequence[str]) -> None:
+    """A page of the documentation; says on what it was measured."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join([f"# {title}\n", f"Measured on: {processor()}.\n", *sections]))
+
+
 def write_comparison(
     output: Path, answers: Mapping[str, Sequence[Answer]], ratios: Mapping[str, int]
 ) -> None:
     simulators = [answer.simulator for answer in next(iter(answers.values()))]
+    versions = [f"{answer.simulator} {answer.version}" for answer in next(iter(answers.values()))]
     sections = [
-        f"Measured on: {processor()}. Milliseconds, median (quartiles).\n",
-        "Kernels only: expectation values, no gradient, no reduction on qflock's general path.\n",
+        f"Versions: {'; '.join(versions)}. Milliseconds, median (quartiles). All answers agree.\n",
+        f"![Value and gradient]({output.name}.svg)\n",
+        "## Kernels only: expectation values\n",
         table(["qubits x batch", *simulators], _rows(answers, "forward")),
-        "Plus differentiation: value and gradient of the loss.\n",
+        "## With differentiation: value and gradient of the loss\n",
         table(["qubits x batch", *simulators], _rows(answers, "timing")),
-        "Seconds of the first call, which compiles.\n",
+        "The general path against the best peer:\n",
+        table(["qubits x batch", "times faster", "target"], _ratio_rows(answers, ratios)),
+        "## Seconds of the first call, which compiles\n",
         table(
             ["qubits x batch", *simulators],
             [[name, *(f"{a.timing.first:.2f}" for a in row)] for name, row in answers.items()],
         ),
-        "The general path against the best peer, value and gradient.\n",
-        table(["qubits x batch", "times faster", "target"], _ratio_rows(answers, ratios)),
     ]
-    output.parent.mkdir(parents=True, exist_ok=True)
-    output.with_suffix(".md").write_text("\n".join(sections))
+    write_page(output.with_suffix(".md"), "Side by side with other simulators", sections)
     sizes = list(answers)
     series = {
         simulator: (sizes, [1e3 * answers[size][index].timing.median for size in sizes])

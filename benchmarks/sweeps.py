@@ -25,20 +25,23 @@ SWITCHES = {
 
 
 def sweep(output: Path) -> None:
-    """Writes `output`-*.svg and one Markdown file with the tables."""
+    """Writes the page `output`.md and its plots."""
     bare, reduced = SWITCHES["general path"], SWITCHES["all"]
     sections = [
-        f"Measured on: {report.processor()}. Value and gradient, milliseconds, median (quartiles).\n",
-        _growth(
-            output, "qubits", (4, 6, 8, 10, 12, 14, 16, 18, 20, 22), lambda n: hybrid(n, 8), bare, reduced
-        ),
-        _growth(output, "batch", (1, 4, 16, 64, 256, 1024), lambda b: hybrid(10, b), bare, reduced),
+        "Value and gradient, milliseconds, median (quartiles).\n",
+        "## Qubits (8 examples)\n",
+        _growth(output, "qubits", range(4, 23, 2), lambda n: hybrid(n, 8), bare, reduced),
+        "## Examples (10 qubits)\n",
+        _growth(output, "examples", (1, 4, 16, 64, 256, 1024), lambda b: hybrid(10, b), bare, reduced),
+        "## Gates (12 qubits, 8 examples; layers of convolution and pooling)\n",
         _growth(output, "layers", (1, 2, 4, 8, 16), lambda k: layered(12, 8, k), bare, reduced),
+        "## Threads (general path)\n",
         _threads(),
+        "## Reductions, one by one\n",
+        "Where every example has an angle of its own on every qubit, nothing repeats and little can be left out.\n",
         _dense(),
     ]
-    output.parent.mkdir(parents=True, exist_ok=True)
-    output.with_suffix(".md").write_text("\n".join(sections))
+    report.write_page(output.with_suffix(".md"), "How the cost grows", sections)
 
 
 def layered(qubits: int, examples: int, layers: int) -> Task:
@@ -62,9 +65,10 @@ def _growth(
         name: ([str(step) for step in times], [1e3 * row[index].median for row in times.values()])
         for index, name in enumerate(names)
     }
-    report.plot(output.with_name(f"{output.name}-{what}.svg"), f"Cost against {what}", what, series)
+    image = output.with_name(f"{output.name}-{what}.svg")
+    report.plot(image, f"Cost against {what}", what, series)
     rows = [[str(step), *map(report.milliseconds, row)] for step, row in times.items()]
-    return report.table([what, *names], rows)
+    return f"![Cost against {what}]({image.name})\n\n{report.table([what, *names], rows)}"
 
 
 def _threads() -> str:

@@ -1,4 +1,4 @@
-"""The tasks that are timed: QCNN circuits of `qflock.models`, with seeded inputs, alike for every simulator."""
+"""The tasks that are timed: QCNN circuits of `qflock.models`, with the same seeded inputs for all."""
 
 from __future__ import annotations
 
