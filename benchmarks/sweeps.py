@@ -38,7 +38,7 @@ def sweep(output: Path) -> None:
         "## Threads (general path)\n",
         _threads(),
         "## Reductions, one by one\n",
-        "Where every example has an angle of its own on every qubit, nothing repeats and little can be left out.\n",
+        "With an angle of its own on every qubit of every example, nothing repeats.\n",
         _dense(),
     ]
     report.write_page(output.with_suffix(".md"), "How the cost grows", sections)

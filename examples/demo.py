@@ -24,9 +24,8 @@ def main() -> int:
     error, loss = error_of_predictions(run), last_validation_loss(run)
     agree = abs(error - loss) <= TOLERANCE
     print(f"run {run}: training {trained:.1f} s, inference {predicted:.1f} s, start of the workers included")
-    print(
-        f"mean squared error {error:.8f}, last validation loss {loss:.8f}: {'equal' if agree else 'NOT EQUAL'}"
-    )
+    verdict = "equal" if agree else "NOT EQUAL"
+    print(f"mean squared error {error:.8f}, last validation loss {loss:.8f}: {verdict}")
     return 0 if agree else 1
 
 

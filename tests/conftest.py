@@ -1,4 +1,4 @@
-"""What all tests share: quiet TensorFlow, threads that do not fight over cores, and the switch for golden files."""
+"""What all tests share: quiet TensorFlow, threads that do not fight over cores, golden files."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def _signature(function: Any) -> str:
 
 
 def command_lines() -> str:
-    """Every command with its help and parameters, without the layout that depends on the library's version."""
+    """Every command with its help and parameters, without the layout, which the library changes."""
     group = typer.main.get_command(app)
     return "\n".join(_command(name, command) for name, command in _commands("qflock", group))
 
