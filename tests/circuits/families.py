@@ -9,6 +9,8 @@ from typing import Any
 import cirq
 import numpy as np
 
+from qflock.circuits.rows import NEWER_FAMILIES
+
 
 @dataclass(frozen=True)
 class Family:
@@ -52,7 +54,6 @@ FAMILIES: dict[type, list[Family]] = {
             cirq.ZPowGate,
             cirq.HPowGate,
             cirq.CXPowGate,
-            cirq.CYPowGate,
             cirq.CZPowGate,
             cirq.SwapPowGate,
             cirq.ISwapPowGate,
@@ -60,7 +61,7 @@ FAMILIES: dict[type, list[Family]] = {
             cirq.YYPowGate,
             cirq.ZZPowGate,
             cirq.CCXPowGate,
-            cirq.CCYPowGate,
+            *NEWER_FAMILIES,
             cirq.CCZPowGate,
         )
     },

@@ -227,7 +227,7 @@ def test_a_gate_that_cirq_stores_wrongly_is_refused():
     resolvers = list(cirq.DEFAULT_RESOLVERS)
     cirq.DEFAULT_RESOLVERS.insert(0, lambda name: Forgetful if name == "forgetful.Forgetful" else None)
     try:
-        with pytest.raises(TensorFormatError, match="gives .* back"):
+        with pytest.raises(TensorFormatError, match=r"gives .* back"):
             serialize(cirq.Circuit(Forgetful(0.3).on(cirq.q(0))))
     finally:
         cirq.DEFAULT_RESOLVERS[:] = resolvers

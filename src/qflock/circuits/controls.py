@@ -144,5 +144,5 @@ def _toggle(controls: Qubits, target: cirq.Qid, borrowed: cirq.Qid) -> Iterator[
         matrix[-2:, -2:] = _X
         yield fixed((*controls, target), matrix)
         return
-    for op in cirq.decompose_multi_controlled_x(controls, target, [borrowed]):
+    for op in cirq.decompose_multi_controlled_x(list(controls), target, [borrowed]):
         yield fixed(op.qubits, tidy(cirq.unitary(op)))

@@ -228,12 +228,17 @@ def _nothing(gate: cirq.Gate, qubits: Qubits) -> Iterator[Part]:
     return iter(())
 
 
+NEWER_FAMILIES: tuple[type[cirq.Gate], ...] = tuple(
+    getattr(cirq, name) for name in ("CYPowGate", "CCYPowGate") if hasattr(cirq, name)
+)
+"""Families that the oldest supported Cirq does not have."""
+
 _EIGEN_FAMILIES: tuple[type[cirq.Gate], ...] = (
     type(cirq.X), type(cirq.Y), type(cirq.Z),
     cirq.Rx, cirq.Ry, cirq.Rz, cirq.XPowGate, cirq.YPowGate, cirq.ZPowGate, cirq.HPowGate,
-    cirq.CXPowGate, cirq.CYPowGate, cirq.CZPowGate, cirq.SwapPowGate, cirq.ISwapPowGate,
+    cirq.CXPowGate, cirq.CZPowGate, cirq.SwapPowGate, cirq.ISwapPowGate,
     cirq.XXPowGate, cirq.YYPowGate, cirq.ZZPowGate, cirq.MSGate,
-    cirq.CCXPowGate, cirq.CCYPowGate, cirq.CCZPowGate,
+    cirq.CCXPowGate, cirq.CCZPowGate, *NEWER_FAMILIES,
 )  # fmt: skip
 
 ROWS: Mapping[type[cirq.Gate], Row] = {

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import cirq
 import sympy
 
+from qflock.circuits.rows import NEWER_FAMILIES
 from qflock.circuits.trees import cirq_text, cirq_value, expression_of, read_tags, tags_text, tree_of
 from qflock.errors import TensorFormatError
 
@@ -30,17 +31,13 @@ _NAMED: Mapping[str, cirq.Gate] = {
 _NAMES = {id(gate): name for name, gate in _NAMED.items()}
 
 # Gates that are made from keyword arguments: numbers, expressions, or named gates.
-_CLASSES: Mapping[str, type[cirq.Gate]] = {
-    gate.__name__: gate
-    for gate in (
-        cirq.Rx, cirq.Ry, cirq.Rz, cirq.XPowGate, cirq.YPowGate, cirq.ZPowGate, cirq.HPowGate,
-        cirq.CXPowGate, cirq.CYPowGate, cirq.CZPowGate, cirq.SwapPowGate, cirq.ISwapPowGate,
-        cirq.XXPowGate, cirq.YYPowGate, cirq.ZZPowGate, cirq.MSGate, cirq.CCXPowGate, cirq.CCYPowGate,
-        cirq.CCZPowGate, cirq.PhasedXPowGate, cirq.PhasedXZGate, cirq.PhasedISwapPowGate, cirq.FSimGate,
-        cirq.PhasedFSimGate, cirq.PauliInteractionGate,
-    )
-}  # fmt: skip
-_CLASS_SET = frozenset(_CLASSES.values())
+_CLASS_SET: frozenset[type[cirq.Gate]] = frozenset({
+    cirq.Rx, cirq.Ry, cirq.Rz, cirq.XPowGate, cirq.YPowGate, cirq.ZPowGate, cirq.HPowGate,
+    cirq.CXPowGate, cirq.CZPowGate, cirq.SwapPowGate, cirq.ISwapPowGate, cirq.XXPowGate, cirq.YYPowGate,
+    cirq.ZZPowGate, cirq.MSGate, cirq.CCXPowGate, cirq.CCZPowGate, cirq.PhasedXPowGate, cirq.PhasedXZGate,
+    cirq.PhasedISwapPowGate, cirq.FSimGate, cirq.PhasedFSimGate, cirq.PauliInteractionGate, *NEWER_FAMILIES,
+})  # fmt: skip
+_CLASSES: Mapping[str, type[cirq.Gate]] = {kind.__name__: kind for kind in _CLASS_SET}
 _NEVER_SLOTS = ("global_shift", "dimension")
 
 _ON_QUBITS = (cirq.GateOperation, cirq.ops.pauli_string.SingleQubitPauliStringGateOperation)

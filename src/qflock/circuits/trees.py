@@ -106,17 +106,16 @@ def cirq_text(value: Any) -> str:
     Raises:
         TensorFormatError: If Cirq has no JSON form for it, or one that gives something else back.
     """
-    text = _text(value)
-    if cirq_value(text) != value:
-        raise TensorFormatError(
-            f"{value!r} cannot be serialised: Cirq's JSON form gives {cirq_value(text)!r} back"
-        )
+    text, back = _text_and_back(value)
+    if back != value:
+        raise TensorFormatError(f"{value!r} cannot be serialised: Cirq's JSON form gives {back!r} back")
     return text
 
 
-def _text(value: Any) -> str:
+def _text_and_back(value: Any) -> tuple[str, Any]:
     try:
-        return cirq.to_json(value, indent=None, separators=(",", ":"), cls=_Encoder)
+        text = cirq.to_json(value, indent=None, separators=(",", ":"), cls=_Encoder)
+        return text, cirq_value(text)
     except (TypeError, ValueError) as error:
         raise TensorFormatError(f"{value!r} cannot be serialised: {error}".replace("\n", " ")) from None
 
@@ -132,8 +131,8 @@ def tags_text(tags: tuple[Any, ...]) -> str:
     Raises:
         TensorFormatError: If a tag has no JSON form.
     """
-    text = _text(tags)
-    if read_tags(text) != tags:
+    text, back = _text_and_back(tags)
+    if _with_tuples(back) != tags:
         raise TensorFormatError(
             f"The tags {tags!r} cannot be serialised; remove them, for instance with `untagged`"
         )
