@@ -36,7 +36,7 @@ def data(seed: int) -> Data:
 def encode(point: np.ndarray) -> cirq.Circuit:
     """Each coordinate turns two of the qubits."""
     angles = np.tile(np.pi * point / 2, 2)
-    return cirq.Circuit(cirq.rx(angle)(q) for angle, q in zip(angles, QUBITS, strict=True))
+    return cirq.Circuit(cirq.ry(angle)(q) for angle, q in zip(angles, QUBITS, strict=True))
 
 
 experiment = Experiment(
