@@ -27,7 +27,15 @@ ROTATIONS = [
     _rotation(np.kron(Z, X) / 2),
     _rotation(np.kron(np.kron(np.diag([0, 1]), Z), X) / 2),
 ]
-NAMED = [X, Z, (X + Z) / np.sqrt(2), np.diag([1, 1j]), np.diag([1, 1, 1, -1]), np.eye(4)[[0, 1, 3, 2]], np.eye(4)[[0, 2, 1, 3]]]
+NAMED = [
+    X,
+    Z,
+    (X + Z) / np.sqrt(2),
+    np.diag([1, 1j]),
+    np.diag([1, 1, 1, -1]),
+    np.eye(4)[[0, 1, 3, 2]],
+    np.eye(4)[[0, 2, 1, 3]],
+]
 
 
 def random_unitary(qubits: int, seed: int) -> np.ndarray:

@@ -36,11 +36,15 @@ def run(program, word_list, angles, upstream, *, isa, lanes, dtype, threads=1, d
 def test_values_and_gradients_equal_the_oracle(isa, lanes, dtype, data):
     program = data.draw(programs(max_qubits=7))
     word_list = data.draw(words(program.qubit_count))
-    initial = data.draw(st.lists(programs(program.qubit_count, program.qubit_count, 6), min_size=1, max_size=3))
+    initial = data.draw(
+        st.lists(programs(program.qubit_count, program.qubit_count, 6), min_size=1, max_size=3)
+    )
     initial = [Program(p.qubit_count, tuple(g for g in p.gates if g.expression < 0)) for p in initial]
     angles = angles_of(program, 1)
     upstream = np.random.default_rng(2).normal(size=(len(initial), len(word_list)))
-    result = run(program, word_list, angles, upstream, isa=isa, lanes=lanes, dtype=dtype, threads=2, data=initial)
+    result = run(
+        program, word_list, angles, upstream, isa=isa, lanes=lanes, dtype=dtype, threads=2, data=initial
+    )
     expected = np.zeros(program.expression_count)
     for s, prepared in enumerate(initial):
         start = oracle.state_after(prepared, np.zeros(0))
@@ -59,9 +63,18 @@ def test_ten_qubits_and_angles_per_sample(data):
     angles = angles_of(program, 3, batch=3)
     upstream = np.random.default_rng(4).normal(size=(3, len(word_list)))
     result = run(
-        program, word_list, angles, upstream, isa=available_instruction_sets()[0], lanes="auto", dtype="complex64", threads=2
+        program,
+        word_list,
+        angles,
+        upstream,
+        isa=available_instruction_sets()[0],
+        lanes="auto",
+        dtype="complex64",
+        threads=2,
     )
     for s in range(3):
-        np.testing.assert_allclose(result.values[s], oracle.expectations(program, word_list, angles[s]), atol=2e-5)
+        np.testing.assert_allclose(
+            result.values[s], oracle.expectations(program, word_list, angles[s]), atol=2e-5
+        )
         expected = upstream[s] @ oracle.jacobian(program, word_list, angles[s])
         np.testing.assert_allclose(result.gradient[s], expected, atol=2e-4)

@@ -22,7 +22,15 @@ FLAGS = {
 def test_kernels_equal_their_definition(instruction_set, tmp_path):
     program = tmp_path / "kernel_test"
     compiler = os.environ.get("CXX", "g++")
-    command = [compiler, "-std=c++17", "-O2", "-ffast-math", "-fopenmp", "-Wno-psabi", *FLAGS[instruction_set].split()]
+    command = [
+        compiler,
+        "-std=c++17",
+        "-O2",
+        "-ffast-math",
+        "-fopenmp",
+        "-Wno-psabi",
+        *FLAGS[instruction_set].split(),
+    ]
     source = ["-I", ROOT / "src/qflock/engine/native", ROOT / "tests/native/kernel_test.cc"]
     subprocess.run([*command, *source, "-o", program], check=True)
     done = subprocess.run([program], capture_output=True, text=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from qflock.engine import oracle
 from qflock.program.fuse import embed, factors, fuse
@@ -22,7 +21,9 @@ def test_the_product_of_blocks_is_the_program(program):
         size = len(block.qubits)
         matrix = np.eye(1 << size)
         for operator, places, expression in factors(block):
-            weights = [1.0] if operator.is_fixed else np.exp(1j * np.pi * operator.half_turns * angles[expression])
+            weights = (
+                [1.0] if operator.is_fixed else np.exp(1j * np.pi * operator.half_turns * angles[expression])
+            )
             matrix = np.tensordot(weights, embed(operator, places, size), axes=1) @ matrix
         state = oracle.apply(matrix, block.qubits[::-1], state)
     np.testing.assert_allclose(state, oracle.state_after(program, angles), atol=1e-12)
@@ -36,7 +37,10 @@ def test_small_blocks_have_two_ascending_qubits(program):
 
 
 def test_gates_of_a_convolution_become_one_block():
-    gates = [Gate(q, fixed(random_unitary(len(q), k))) for k, q in enumerate([(0,), (1,), (0, 1), (1, 0), (1,), (0,)])]
+    gates = [
+        Gate(q, fixed(random_unitary(len(q), k)))
+        for k, q in enumerate([(0,), (1,), (0, 1), (1, 0), (1,), (0,)])
+    ]
     assert len(fuse(Program(2, tuple(gates)))) == 1
 
 

@@ -41,8 +41,12 @@ def test_parts_have_the_values_and_gradients_of_the_whole(reductions, data):
         before = oracle.state_after(Program(count, cone.gates), np.zeros(0))
         model = Program(count, part.model.gates, program.expression_count)
         own = list(part.words)
-        np.testing.assert_allclose(oracle.expectations(model, part.local_words, angles, before), values[own], atol=1e-10)
-        np.testing.assert_allclose(oracle.jacobian(model, part.local_words, angles, before), jacobian[own], atol=1e-10)
+        np.testing.assert_allclose(
+            oracle.expectations(model, part.local_words, angles, before), values[own], atol=1e-10
+        )
+        np.testing.assert_allclose(
+            oracle.jacobian(model, part.local_words, angles, before), jacobian[own], atol=1e-10
+        )
         seen.extend(own)
     assert sorted(seen) == list(range(len(word_list)))
 
@@ -55,7 +59,10 @@ def test_a_chain_of_controlled_z_gates_does_not_grow_the_cone():
 
 
 def test_a_rotation_about_z_before_a_control_is_dead():
-    gates = [Gate((0,), fixed(np.diag([1, 1j]))), Gate((0, 1), fixed(np.eye(4)[[0, 1, 3, 2]].astype(complex)))]
+    gates = [
+        Gate((0,), fixed(np.diag([1, 1j]))),
+        Gate((0, 1), fixed(np.eye(4)[[0, 1, 3, 2]].astype(complex))),
+    ]
     assert GateOrder(gates).cone({0: False}).gates == ()
     assert len(GateOrder(gates).cone({1: False}).gates) == 1
 

@@ -87,7 +87,9 @@ def expectation(
         >>> values.round(6).tolist(), jacobian["theta"].round(6).tolist()
         ([[0.0], [0.479426]], [[1.0], [0.877583]])
     """
-    simulator = Simulator(circuit, observables, dtype=dtype, reductions=reductions, memory_budget=memory_budget)
+    simulator = Simulator(
+        circuit, observables, dtype=dtype, reductions=reductions, memory_budget=memory_budget
+    )
     parameters = _parameters(simulator.symbols, {} if values is None else values)
     batched = parameters.ndim == 2
     if not gradient:
@@ -116,7 +118,9 @@ def _parameters(symbols: Sequence[str], values: Values) -> Floats:
         )
     for name, array in given.items():
         if array.ndim > 1:
-            raise SymbolError(f"Value {name!r} must be a number or have the shape (batch,), but has {array.shape}")
+            raise SymbolError(
+                f"Value {name!r} must be a number or have the shape (batch,), but has {array.shape}"
+            )
     lengths = {name: len(array) for name, array in given.items() if array.ndim == 1}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{name}: {length}" for name, length in lengths.items())

@@ -8,7 +8,9 @@ from qflock.errors import MemoryBudgetError
 ITEM_BYTES = {"complex64": 8, "complex128": 16}
 
 
-def estimate_memory(qubit_count: int, *, gradient: bool = True, states: int = 1, dtype: str = "complex64") -> int:
+def estimate_memory(
+    qubit_count: int, *, gradient: bool = True, states: int = 1, dtype: str = "complex64"
+) -> int:
     """Bytes that evaluating full states takes.
 
     A value needs one state, a gradient two (the state and the co-state), each of `2**qubit_count` amplitudes.
@@ -46,7 +48,10 @@ def states_that_fit(
         MemoryBudgetError: If not even one fits.
     """
     limit = available_memory() if budget is None else budget
-    if wanted > 1 and estimate_memory(qubit_count, gradient=gradient, states=wanted, dtype=dtype) <= limit // 2:
+    if (
+        wanted > 1
+        and estimate_memory(qubit_count, gradient=gradient, states=wanted, dtype=dtype) <= limit // 2
+    ):
         return wanted
     one = estimate_memory(qubit_count, gradient=gradient, dtype=dtype)
     if one > limit:

@@ -65,7 +65,9 @@ def best_instruction_set() -> str:
     """The best instruction set of this processor."""
     available = available_instruction_sets()
     if not available:
-        raise EngineError("The native engine is missing from this installation; build it with `pip install .`")
+        raise EngineError(
+            "The native engine is missing from this installation; build it with `pip install .`"
+        )
     return available[0]
 
 

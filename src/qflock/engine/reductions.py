@@ -78,7 +78,9 @@ def parts_of(program: Program, words: Sequence[PauliWord], reductions: Reduction
         whole = Canonical(tuple(qubits), program.gates, ())
         return (Part(tuple(range(len(words))), whole, tuple(words), dict.fromkeys(qubits, True)),)
     order = GateOrder(program.gates)
-    groups = [_Group((k,), order.cone(support), support) for k, support in enumerate(map(pauli_support, words))]
+    groups = [
+        _Group((k,), order.cone(support), support) for k, support in enumerate(map(pauli_support, words))
+    ]
     groups = _merge_cheaper(order, groups) if reductions.split else [_join(order, groups)]
     return tuple(_part(group, words) for group in groups)
 

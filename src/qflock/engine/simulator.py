@@ -15,11 +15,11 @@ import sympy
 from numpy.typing import NDArray
 
 from qflock.circuits.observables import Observable, normalise
-from qflock.circuits.symbols import Expressions, symbol_names
+from qflock.circuits.symbols import Expressions, natural_key, symbol_names
 from qflock.circuits.tensors import deserialize
 from qflock.engine.compiled import PauliWord, native_observables, native_program
 from qflock.engine.evaluation import Lanes, Progress, Settings, evaluate
-from qflock.engine.memory import ITEM_BYTES
+from qflock.engine.memory import ITEM_BYTES, states_that_fit
 from qflock.engine.processor import native, thread_count
 from qflock.engine.reductions import Part, Reductions, data_cone, parts_of
 from qflock.errors import CircuitError, EngineError, SymbolError
@@ -111,12 +111,12 @@ class Simulator:
         memory_budget: int | None = None,
     ) -> None:
         self._observables = normalise(observables)
-        self.symbols = _checked_symbols(circuit, symbols)
         self._settings = _checked_settings(dtype, lanes, threads, memory_budget)
         self._reductions = Reductions() if reductions is None else reductions
         self._module = native()
         self._numbers = _number_qubits(circuit, self._observables)
         program, expressions = lower(circuit, self._numbers)
+        self.symbols = _checked_symbols(circuit, expressions, symbols)
         self._program = program
         self._expressions = Expressions(expressions, self.symbols)
         self._words, self._coefficients = _words(self._observables, self._numbers)
@@ -125,6 +125,11 @@ class Simulator:
         self._groups: list[_Group] = []
         self._group_numbers: dict[object, int] = {}
         self._placed: OrderedDict[bytes, _Placed] = OrderedDict()
+        for part in self._parts:
+            states_that_fit(
+                len(part.model.qubits), gradient=False, wanted=1, dtype=dtype, budget=memory_budget,
+                what=self._name(part),
+            )  # fmt: skip
         self._without_data = self._place(None)
 
     @property
@@ -206,7 +211,9 @@ class Simulator:
                 f"but has {upstream.shape}"
             )
         angles = self._expressions.values(parameters)
-        placed = [self._place_data(item) for item in data] if data is not None else [self._without_data] * batch
+        placed = (
+            [self._place_data(item) for item in data] if data is not None else [self._without_data] * batch
+        )
         word_weights = None if upstream is None else upstream @ self._coefficients
         word_values = np.zeros((batch, len(self._words)))
         gradient = None if upstream is None else np.zeros(angles.shape)
@@ -220,13 +227,13 @@ class Simulator:
                 weights = np.zeros((len(distinct), words.shape[1]))
                 np.add.at(weights, place, word_weights[where])
             handles = [] if data[0] is None else [data[k].native for k in distinct]
-            result = evaluate(
+            done = evaluate(
                 self._module, group.model, group.observables, handles, len(distinct),
-                angles if angles.ndim == 1 else angles[sample], weights, self._settings, self._name(group), progress,
+                angles if angles.ndim == 1 else angles[sample], weights, self._settings, self._name(group.part), progress,
             )  # fmt: skip
-            word_values[where] = result.values[place]
+            word_values[where] = done.values[place]
             if gradient is not None:
-                _add_gradient(gradient, result.gradient, sample)
+                _add_gradient(gradient, done.gradient, sample)
         result = self._constants + word_values @ self._coefficients.T
         if gradient is None:
             return result, None
@@ -247,9 +254,9 @@ class Simulator:
         everything = np.arange(len(numbers))
         return everything, everything
 
-    def _name(self, group: _Group) -> str:
-        """Names the first observable that a group holds, for messages."""
-        word = group.part.words[0]
+    def _name(self, part: Part) -> str:
+        """Names the first observable that a part holds, for messages."""
+        word = part.words[0]
         return f"observable {int(np.nonzero(self._coefficients[:, word])[0][0])}"
 
     def _place_data(self, item: DataCircuit) -> _Placed:
@@ -316,7 +323,8 @@ class Simulator:
 
     def _bits(self, qubit_count: int) -> int:
         """A state fills at least one row of lanes."""
-        return max(qubit_count, (self._module.vector_bytes // 4).bit_length() - 1)
+        lanes = int(self._module.vector_bytes) // 4
+        return max(qubit_count, lanes.bit_length() - 1)
 
     def _checked_values(self, values: object) -> Floats:
         array = np.asarray(values, dtype=np.float64)
@@ -382,9 +390,13 @@ def _words(
 
 
 def _checked_symbols(
-    circuit: cirq.AbstractCircuit, symbols: Sequence[str | sympy.Symbol] | None
+    circuit: cirq.AbstractCircuit,
+    expressions: Sequence[sympy.Expr],
+    symbols: Sequence[str | sympy.Symbol] | None,
 ) -> tuple[str, ...]:
-    present = symbol_names(circuit)
+    # Some of Cirq's gates do not report all their symbols; the lowered expressions hold every one that matters.
+    found = {str(s) for expression in expressions for s in expression.free_symbols}
+    present = tuple(sorted(found.union(symbol_names(circuit)), key=natural_key))
     if symbols is None:
         return present
     names = tuple(str(s) for s in symbols)

@@ -12,7 +12,7 @@ import tensorflow as tf
 from qflock.circuits.tensors import deserialize, serialize
 from qflock.errors import TensorFormatError
 
-Convertible = cirq.AbstractCircuit | cirq.PauliString | cirq.PauliSum
+Convertible = (cirq.AbstractCircuit, cirq.PauliString, cirq.PauliSum)
 
 
 def convert_to_tensor(items_to_convert: Sequence[Any]) -> tf.Tensor:
@@ -57,7 +57,7 @@ def from_tensor(tensor_to_convert: Any) -> Any:
     Raises:
         TensorFormatError: If an element was not made by `convert_to_tensor`, or by a version that this one cannot read.
     """
-    array = np.asarray(tensor_to_convert, dtype=object)
+    array: Any = np.asarray(tensor_to_convert, dtype=object)
     result = np.empty(array.shape, dtype=object)
     for index in np.ndindex(array.shape):
         result[index] = deserialize(array[index])

@@ -56,7 +56,7 @@ class PQC(keras.layers.Layer):
     def __init__(
         self,
         model_circuit: cirq.AbstractCircuit,
-        operators: cirq.PauliString | cirq.PauliSum | Sequence[cirq.PauliString | cirq.PauliSum],
+        operators: cirq.PauliString[Any] | cirq.PauliSum | Sequence[cirq.PauliString[Any] | cirq.PauliSum],
         *,
         repetitions: int | None = None,
         backend: str | None = None,
@@ -69,11 +69,15 @@ class PQC(keras.layers.Layer):
         _check_exact(repetitions, backend, differentiator)
         super().__init__(autocast=False, **kwargs)
         self._circuit = model_circuit
-        self._operators = [operators] if isinstance(operators, (cirq.PauliString, cirq.PauliSum)) else operators
+        self._operators = (
+            [operators] if isinstance(operators, (cirq.PauliString, cirq.PauliSum)) else operators
+        )
         dtype = "complex128" if self.compute_dtype == "float64" else "complex64"
         self._simulator = Simulator(model_circuit, operators, dtype=dtype)
         if not self._simulator.symbols:
-            raise SymbolError("Argument `model_circuit` must hold at least one symbol to train, but holds none")
+            raise SymbolError(
+                "Argument `model_circuit` must hold at least one symbol to train, but holds none"
+            )
         self._initializer = keras.initializers.get(
             keras.initializers.RandomUniform(0.0, 2 * np.pi) if initializer is None else initializer
         )
@@ -105,7 +109,9 @@ class PQC(keras.layers.Layer):
 
     def compute_output_spec(self, inputs: Any) -> Any:
         """Float `(batch, operators)`."""
-        return keras.KerasTensor((inputs.shape[0], self._simulator.observable_count), dtype=self.compute_dtype)
+        return keras.KerasTensor(
+            (inputs.shape[0], self._simulator.observable_count), dtype=self.compute_dtype
+        )
 
     def get_config(self) -> dict[str, Any]:
         """What `from_config` needs to rebuild the layer; circuits and operators in their serialised form."""

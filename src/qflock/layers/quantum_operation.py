@@ -30,13 +30,16 @@ def expectation_operation(simulator: Simulator, circuits: Any, parameters: Any) 
         result.set_shape([None, simulator.observable_count])
 
         def gradient(upstream: Any) -> Any:
-            inner = _call(lambda c, v, u: _backward(simulator, c, v, u), [circuits, values, upstream], values.dtype)
+            inner = _call(
+                lambda c, v, u: _backward(simulator, c, v, u), [circuits, values, upstream], values.dtype
+            )
             inner.set_shape([simulator.parameter_count])
             return inner
 
         return result, gradient
 
-    return operation(parameters)
+    # A plain tensor, not the variable: `custom_gradient` would ask for the gradient of variables that it finds.
+    return operation(tf.identity(parameters))
 
 
 def _call(function: Any, arguments: list[Any], dtype: Any) -> Any:

@@ -48,7 +48,9 @@ class Operator:
         """The matrix `(d, d)` at an angle, which a fixed operator ignores."""
         if self.half_turns is None:
             return self.matrices[0]
-        return np.tensordot(np.exp(1j * np.pi * self.half_turns * angle), self.matrices, axes=1)
+        phases = np.exp(1j * np.pi * self.half_turns * angle)
+        matrix: NDArray[np.complex128] = np.tensordot(phases, self.matrices, axes=1)
+        return matrix
 
 
 def fixed(matrix: NDArray[np.complex128]) -> Operator:
