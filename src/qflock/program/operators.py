@@ -46,10 +46,8 @@ class Operator:
 
     def unitary(self, angle: float = 0.0) -> NDArray[np.complex128]:
         """The matrix `(d, d)` at an angle, which a fixed operator ignores."""
-        if self.half_turns is None:
-            return self.matrices[0]
-        phases = np.exp(1j * np.pi * self.half_turns * angle)
-        matrix: NDArray[np.complex128] = np.tensordot(phases, self.matrices, axes=1)
+        weights = np.ones(1) if self.half_turns is None else np.exp(1j * np.pi * self.half_turns * angle)
+        matrix: NDArray[np.complex128] = np.tensordot(weights, self.matrices, axes=1)
         return matrix
 
 
