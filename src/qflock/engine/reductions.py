@@ -79,7 +79,8 @@ def parts_of(program: Program, words: Sequence[PauliWord], reductions: Reduction
         return (Part(tuple(range(len(words))), whole, tuple(words), dict.fromkeys(qubits, True)),)
     order = GateOrder(program.gates)
     groups = [
-        _Group((k,), order.cone(support), support) for k, support in enumerate(map(pauli_support, words))
+        _Group((k,), order.cone(support), support, program.qubit_count)
+        for k, support in enumerate(map(pauli_support, words))
     ]
     groups = _merge_cheaper(order, groups) if reductions.split else [_join(order, groups)]
     return tuple(_part(group, words) for group in groups)
@@ -90,11 +91,19 @@ class _Group:
     words: tuple[int, ...]
     cone: Cone
     support: Support
+    qubit_count: int
 
     @property
     def cost(self) -> float:
-        """Amplitudes times gates, with a floor for what any evaluation costs."""
-        return float((1 << max(6, len(self.cone.support))) * (4 + len(self.cone.gates)))
+        """Amplitudes times gates, with a floor for what any evaluation costs.
+
+        Data circuits are not known yet. Entangling ones, like a cluster state, add the neighbours of a cone to it.
+        """
+        qubits = min(len(self.cone.support) + _NEIGHBOURS, self.qubit_count)
+        return float((1 << max(6, qubits)) * (4 + len(self.cone.gates)))
+
+
+_NEIGHBOURS = 2
 
 
 def _join(order: GateOrder, groups: Sequence[_Group]) -> _Group:
@@ -102,7 +111,8 @@ def _join(order: GateOrder, groups: Sequence[_Group]) -> _Group:
     for group in groups:
         for q, general in group.support.items():
             support[q] = support.get(q, False) or general
-    return _Group(tuple(w for g in groups for w in g.words), order.cone(support), support)
+    words = tuple(w for g in groups for w in g.words)
+    return _Group(words, order.cone(support), support, groups[0].qubit_count)
 
 
 def _merge_cheaper(order: GateOrder, groups: Sequence[_Group]) -> list[_Group]:
