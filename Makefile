@@ -56,10 +56,13 @@ bench: $(INSTALLED) ## side by side with other simulators, each in an environmen
 	$(BIN)/python -m benchmarks all
 
 soak: $(INSTALLED) ## the long tests: many calls, many trainings, memory that must stay flat
-	$(BIN)/python -m pytest -n 0 -m soak --override-ini addopts= tests
+	$(BIN)/python -m pytest -n 0 -m soak --timeout 3600 tests
 
-aarch64: ## cross-build the kernels for aarch64 and run their own test under qemu-user (Debian packages)
-	tests/native/aarch64.sh
+aarch64: ## cross-build the kernels' test for aarch64 and run it (Debian: g++-aarch64-linux-gnu, qemu-user)
+	mkdir -p build
+	aarch64-linux-gnu-g++ -std=c++17 -O2 -ffast-math -fopenmp -static -Wno-psabi -DQFLOCK_VECTOR_BYTES=16 \
+	  -I src/qflock/engine/native tests/native/kernel_test.cc -o build/kernel_test_aarch64
+	qemu-aarch64 build/kernel_test_aarch64
 
 format: $(INSTALLED) ## let ruff format and fix what it can
 	$(BIN)/ruff check --fix .

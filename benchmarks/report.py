@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.peers.harness import Answer, Timing
+
+# Before the first measurement: what other programs were doing then.
+LOAD = os.getloadavg()[0]
 
 # Colours that stay apart for colour-blind readers (Okabe and Ito), with a marker each for print.
 STYLES = (("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"), ("#CC79A7", "D"), ("#56B4E9", "v"))
@@ -17,7 +21,7 @@ def milliseconds(timing: Timing) -> str:
     """Median and quartiles."""
     low, median, high = (1e3 * value for value in (timing.low, timing.median, timing.high))
     digits = 2 if median < 10 else 1 if median < 100 else 0
-    return f"{median:.{digits}f} ({low:.{digits}f}–{high:.{digits}f})"  # noqa: RUF001
+    return f"{median:.{digits}f} ({low:.{digits}f}-{high:.{digits}f})"
 
 
 def processor() -> str:
@@ -40,7 +44,11 @@ def lines(name: str, answers: Sequence[Answer]) -> str:
 def write_page(path: Path, title: str, sections: Sequence[str]) -> None:
     """A page of the documentation; says on what it was measured."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join([f"# {title}\n", f"Measured on: {processor()}.\n", *sections]))
+    path.write_text(
+        "\n".join(
+            [f"# {title}\n", f"Measured on: {processor()}; load average before: {LOAD:.1f}.\n", *sections]
+        )
+    )
 
 
 def write_comparison(
