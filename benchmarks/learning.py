@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks import report
 from benchmarks.peers.environments import TENSORFLOW_QUANTUM, run_script
-from benchmarks.peers.harness import EpochClock, save_workload
+from benchmarks.peers.harness import fit_and_score, save_workload
 from benchmarks.workloads import Task, hybrid, to_workload
 
 QUBITS, EXAMPLES = 8, 160
@@ -48,21 +48,7 @@ def _train(task: Task, labels: np.ndarray, seed: int) -> dict[str, float]:
     data = convert_to_tensor(task.data_circuits)
     model = qcnn("hybrid", QUBITS)
     model.compile(optimizer=keras.optimizers.Adam(PLAN["learning_rate"]), loss="mse")
-    split, clock = int(PLAN["split"]), EpochClock()
-    model.fit(
-        data[:split],
-        labels[:split],
-        batch_size=int(PLAN["batch_size"]),
-        epochs=int(PLAN["epochs"]),
-        callbacks=[keras.callbacks.LambdaCallback(on_epoch_begin=clock.begin, on_epoch_end=clock.end)],
-        verbose=0,
-    )
-    predicted = model.predict(data[split:], verbose=0)[:, 0]
-    return {
-        "loss": float(np.mean((predicted - labels[split:]) ** 2)),
-        "accuracy": float(np.mean(predicted * labels[split:] > 0)),
-        "epoch": clock.median,
-    }
+    return fit_and_score(keras, model, data, labels, PLAN)
 
 
 def _train_peer(task: Task, labels: np.ndarray) -> list[dict[str, float]]:

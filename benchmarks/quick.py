@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 import sys
 import time
@@ -96,7 +97,7 @@ def _out_of_cache() -> float:
         simulator = Simulator(task.model, task.observables, reductions=GENERAL, threads=1, lanes="amplitude")
         upstream = np.ones((1, simulator.observable_count))
         values = np.ones(simulator.parameter_count)
-        median = measure(lambda: simulator.vjp(values, upstream), 1.0, at_least=1).median  # noqa: B023
+        median = measure(functools.partial(simulator.vjp, values, upstream), 1.0, at_least=1).median
         cost[qubits] = median / (2**qubits * qubits)
     return cost[24] / cost[16]
 

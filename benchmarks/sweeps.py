@@ -17,9 +17,8 @@ from qflock.models.qcnn import level
 
 SWITCHES = {
     "general path": Reductions.none(),
-    "cone": Reductions(split=False, dedupe=False, prefix=False),
-    "cone, split": Reductions(dedupe=False, prefix=False),
-    "cone, split, dedupe": Reductions(prefix=False),
+    "cone": Reductions(split=False, dedupe=False),
+    "cone, split": Reductions(dedupe=False),
     "all": Reductions(),
 }
 

@@ -149,6 +149,27 @@ class EpochClock:
         return float(np.median(self.seconds[1:]))
 
 
+def fit_and_score(
+    keras: Any, model: Any, data: Any, labels: np.ndarray, plan: dict[str, Any]
+) -> dict[str, float]:
+    """Trains a compiled model of any Keras version on the first `split` examples, and scores it on the others."""
+    split, clock = int(plan["split"]), EpochClock()
+    model.fit(
+        data[:split],
+        labels[:split],
+        batch_size=int(plan["batch_size"]),
+        epochs=int(plan["epochs"]),
+        callbacks=[keras.callbacks.LambdaCallback(on_epoch_begin=clock.begin, on_epoch_end=clock.end)],
+        verbose=0,
+    )
+    predicted = model.predict(data[split:], verbose=0)[:, 0]
+    return {
+        "loss": float(np.mean((predicted - labels[split:]) ** 2)),
+        "accuracy": float(np.mean(predicted * labels[split:] > 0)),
+        "epoch": clock.median,
+    }
+
+
 def save_answer(answer: Answer, path: Path) -> None:
     fields = {
         **asdict(answer),

@@ -15,7 +15,7 @@ import numpy as np
 import sympy
 import tensorflow as tf
 import tensorflow_quantum as tfq
-from harness import EpochClock, Workload, load_workload
+from harness import Workload, fit_and_score, load_workload
 from tfq import encoding, operation
 
 
@@ -34,21 +34,7 @@ def train(workload: Workload, labels: np.ndarray, plan: dict[str, float], seed: 
     outputs = tf.keras.layers.Dense(1)(tf.keras.layers.Dense(8)(quantum(circuits)))
     model = tf.keras.Model(circuits, outputs)
     model.compile(optimizer=tf.keras.optimizers.Adam(plan["learning_rate"]), loss="mse")
-    split, clock = int(plan["split"]), EpochClock()
-    model.fit(
-        data[:split],
-        labels[:split],
-        batch_size=int(plan["batch_size"]),
-        epochs=int(plan["epochs"]),
-        callbacks=[tf.keras.callbacks.LambdaCallback(on_epoch_begin=clock.begin, on_epoch_end=clock.end)],
-        verbose=0,
-    )
-    predicted = model.predict(data[split:], verbose=0)[:, 0]
-    return {
-        "loss": float(np.mean((predicted - labels[split:]) ** 2)),
-        "accuracy": float(np.mean(predicted * labels[split:] > 0)),
-        "epoch": clock.median,
-    }
+    return fit_and_score(tf.keras, model, data, labels, plan)
 
 
 def main() -> None:

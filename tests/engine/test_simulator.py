@@ -17,7 +17,7 @@ from qflock.engine.simulator import Simulator
 from qflock.errors import CircuitError, EngineError, MemoryBudgetError, ObservableError, SymbolError
 from tests.engine.random_circuits import circuits, dense_expectations, observables
 
-SWITCHES = [Reductions(c, s, d, p) for c, s, d, p in itertools.product([True, False], repeat=4)]
+SWITCHES = [Reductions(c, s, d) for c, s, d in itertools.product([True, False], repeat=3)]
 QUBITS = [
     cirq.GridQubit(1, 0),
     cirq.NamedQubit("b"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -52,36 +52,31 @@ def train(
     a worker lost (the same command, or `qflock resume`, goes on).
     """
     from qflock.cli.start import Request, start
-    from qflock.training.experiment import split_reference
     from qflock.training.spec import RunSpec
 
     if job:
         from qflock.deploy.local import local_run
 
         plan = local_run(job, what, run)
-        request = Request(
-            spec=plan.spec,
-            run=plan.run,
-            fresh=True,
-            trusted=plan.spec.what,
-            workers=plan.workers,
-            start_timeout=start_timeout,
-            restarts=restarts,
-            port=port,
-            verbose=verbose,
-            quiet=quiet,
-        )
-        raise typer.Exit(start(request))
-    if not run:
-        raise ConfigurationError("Option --run must name a new folder or URL, but is not given")
-    if what == "qcnn":
-        arguments = {"architecture": architecture, "qubits": qubits, "examples": examples}
-    elif ":" not in what:
-        raise ConfigurationError(f"Argument `what` must be 'qcnn' or 'path/to/file.py:name', but is {what!r}")
+        spec, run, workers = plan.spec, plan.run, plan.workers
     else:
-        path, name = split_reference(what)
-        what, arguments = f"{path}:{name}", {}
-    spec = RunSpec(what, arguments, epochs, batch_size, learning_rate, seed, checkpoint_seconds, keep)
+        if not run:
+            raise ConfigurationError("Option --run must name a new folder or URL, but is not given")
+        qcnn: dict[str, Any] = {"architecture": architecture, "qubits": qubits, "examples": examples}
+        named, arguments = _named(what, qcnn)
+        spec = RunSpec(named, arguments, epochs, batch_size, learning_rate, seed, checkpoint_seconds, keep)
     raise typer.Exit(
-        start(Request(spec, run, True, what, workers, start_timeout, restarts, port, verbose, quiet))
+        start(Request(spec, run, True, spec.what, workers, start_timeout, restarts, port, verbose, quiet))
     )
+
+
+def _named(what: str, qcnn: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """What to train by its full name, and its arguments."""
+    from qflock.training.experiment import split_reference
+
+    if what == "qcnn":
+        return what, qcnn
+    if ":" not in what:
+        raise ConfigurationError(f"Argument `what` must be 'qcnn' or 'path/to/file.py:name', but is {what!r}")
+    path, name = split_reference(what)
+    return f"{path}:{name}", {}

@@ -92,17 +92,9 @@ def evaluate(
         layout.share_state,
         layout.threads,
         layout.slice_bits,
-        None if progress is None else _unstoppable(progress),
+        progress,
     )
     return Result(values, gradient)
-
-
-def _unstoppable(progress: Progress) -> Callable[[float], bool]:
-    def report(share: float) -> bool:
-        progress(share)
-        return True
-
-    return report
 
 
 @dataclass(frozen=True, slots=True)

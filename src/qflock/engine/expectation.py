@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Literal, overload
 
 import cirq
@@ -10,9 +10,9 @@ import numpy as np
 import sympy
 from numpy.typing import ArrayLike, NDArray
 
+from qflock.circuits.symbols import bind_values
 from qflock.engine.reductions import Reductions
 from qflock.engine.simulator import Simulator
-from qflock.errors import SymbolError
 
 Floats = NDArray[np.float64]
 Values = Mapping[str, ArrayLike] | Mapping[sympy.Symbol, ArrayLike]
@@ -90,7 +90,7 @@ def expectation(
     simulator = Simulator(
         circuit, observables, dtype=dtype, reductions=reductions, memory_budget=memory_budget
     )
-    parameters = _parameters(simulator.symbols, {} if values is None else values)
+    parameters = bind_values(simulator.symbols, {} if values is None else values)
     batched = parameters.ndim == 2
     if not gradient:
         result = simulator.expectations(parameters)
@@ -105,28 +105,3 @@ def expectation(
     if not batched:
         result, jacobian = result[0], jacobian[0]
     return result, {name: jacobian[..., j] for j, name in enumerate(simulator.symbols)}
-
-
-def _parameters(symbols: Sequence[str], values: Values) -> Floats:
-    """`(parameters,)` when all values are numbers, else `(batch, parameters)`."""
-    given = {str(name): np.asarray(value, dtype=np.float64) for name, value in values.items()}
-    for missing in [name for name in symbols if name not in given]:
-        raise SymbolError(f"Symbol {missing!r} has no value; `values` holds {', '.join(given) or 'nothing'}")
-    for unused in [name for name in given if name not in symbols]:
-        raise SymbolError(
-            f"Value {unused!r} belongs to no symbol of the circuit, which has {', '.join(symbols) or 'none'}"
-        )
-    for name, array in given.items():
-        if array.ndim > 1:
-            raise SymbolError(
-                f"Value {name!r} must be a number or have the shape (batch,), but has {array.shape}"
-            )
-    lengths = {name: len(array) for name, array in given.items() if array.ndim == 1}
-    if len(set(lengths.values())) > 1:
-        listed = ", ".join(f"{name}: {length}" for name, length in lengths.items())
-        raise SymbolError(f"Arrays of values must have one length, but have {listed}")
-    columns = [given[name] for name in symbols]
-    if not lengths:
-        return np.array(columns, dtype=np.float64)
-    batch = next(iter(lengths.values()))
-    return np.stack([np.broadcast_to(column, (batch,)) for column in columns], axis=1)

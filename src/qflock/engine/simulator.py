@@ -217,16 +217,15 @@ class Simulator:
         word_weights = None if upstream is None else upstream @ self._coefficients
         word_values = np.zeros((batch, len(self._words)))
         gradient = None if upstream is None else np.zeros(angles.shape)
-        for group, sample, part in self._entries(placed):
+        for group, sample, part, number in self._entries(placed):
             words = np.array([self._parts[p].words for p in part])  # (entries, words of the part)
             where = (sample[:, None], words)
-            numbers, data = _data_of(placed, sample, part)
-            distinct, place = self._distinct(numbers, angles)
+            distinct, place = self._distinct(number, angles)
             weights = None
             if word_weights is not None:
                 weights = np.zeros((len(distinct), words.shape[1]))
                 np.add.at(weights, place, word_weights[where])
-            handles = [] if data[0] is None else [data[k].native for k in distinct]
+            handles = _native_data_of(placed, sample[distinct], part[distinct])
             done = evaluate(
                 self._module, group.model, group.observables, handles, len(distinct),
                 angles if angles.ndim == 1 else angles[sample], weights, self._settings, self._name(group.part), progress,
@@ -239,12 +238,14 @@ class Simulator:
             return result, None
         return result, self._expressions.pullback(parameters, gradient)
 
-    def _entries(self, placed: Sequence[_Placed]) -> list[tuple[_Group, Indices, Indices]]:
-        """For each group in use, the samples and the parts that it evaluates."""
+    def _entries(self, placed: Sequence[_Placed]) -> list[tuple[_Group, Indices, Indices, Indices]]:
+        """For each group in use, the samples and the parts that it evaluates, and their data programs' numbers."""
         if not placed or not self._parts:
             return []
         groups = np.stack([p.groups for p in placed])
-        return [(self._groups[g], *np.nonzero(groups == g)) for g in np.unique(groups)]
+        numbers = np.stack([p.numbers for p in placed])
+        where = {g: np.nonzero(groups == g) for g in np.unique(groups)}
+        return [(self._groups[g], *at, numbers[at]) for g, at in where.items()]
 
     def _distinct(self, numbers: Indices, angles: Floats) -> tuple[Indices, Indices]:
         """Which entries have to be evaluated, and for each entry the one that stands for it."""
@@ -341,9 +342,10 @@ class Simulator:
         return array
 
 
-def _data_of(placed: Sequence[_Placed], sample: Indices, part: Indices) -> tuple[Indices, list[Any]]:
-    numbers = np.stack([p.numbers for p in placed])[sample, part]
-    return numbers, [placed[s].data[p] for s, p in zip(sample.tolist(), part.tolist(), strict=True)]
+def _native_data_of(placed: Sequence[_Placed], sample: Indices, part: Indices) -> list[Any]:
+    """The native data programs of some entries; none where samples start at |0...0>."""
+    found = [placed[s].data[p] for s, p in zip(sample.tolist(), part.tolist(), strict=True)]
+    return [data.native for data in found if data is not None]
 
 
 def _add_gradient(total: Floats, gradient: Floats | None, sample: Indices) -> None:

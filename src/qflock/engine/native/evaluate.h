@@ -1,7 +1,6 @@
 // Expectation values of a batch, and the vector-Jacobian product by block adjoint differentiation.
 #pragma once
 
-#include <atomic>
 #include <exception>
 #include <mutex>
 
@@ -137,7 +136,7 @@ template <class T> class Evaluator {
       Measure<T>::expectations(obs, psi, begin, end, L::qubits, lanes.data() + size_t(part) * obs.count * width);
     });
     for (int o = 0; o < obs.count; o++) {
-      double sum = obs.constants[o];
+      double sum = 0;
       for (int p = 0; p < threads; p++)
         for (int l = 0; l < width; l++) sum += lanes[(size_t(p) * obs.count + o) * width + l];
       values[s * obs.count + o] = sum;
@@ -186,7 +185,7 @@ template <class T> class Evaluator {
     Measure<T>::expectations(obs, psi, 0, rows, 0, lanes.data());
     for (int l = 0; l < filled; l++)
       for (int o = 0; o < obs.count; o++)
-        values[(first + l) * obs.count + o] = obs.constants[o] + lanes[size_t(o) * width + l];
+        values[(first + l) * obs.count + o] = lanes[size_t(o) * width + l];
     if (gradient == nullptr) return;
 
     std::vector<double> weights(size_t(obs.count) * width, 0.0);

@@ -60,22 +60,21 @@ std::shared_ptr<Program> make_program(int bits, int expressions, Array<int64_t> 
 }
 
 // terms: x, z, y_count, observable per row.
-std::shared_ptr<Observables> make_observables(Array<double> constants, Array<uint64_t> terms, Array<double> coefficients) {
+std::shared_ptr<Observables> make_observables(Array<uint64_t> terms) {
   auto obs = std::make_shared<Observables>();
-  obs->count = int(constants.shape(0));
-  obs->constants.assign(constants.data(), constants.data() + obs->count);
-  for (size_t k = 0; k < coefficients.shape(0); k++) {
+  obs->count = int(terms.shape(0));
+  for (size_t k = 0; k < terms.shape(0); k++) {
     const uint64_t* row = terms.data() + k * 4;
-    obs->by_flip[row[0]].push_back({row[1], int(row[2]), coefficients.data()[k], int(row[3])});
+    obs->by_flip[row[0]].push_back({row[1], int(row[2]), int(row[3])});
   }
   return obs;
 }
 
-// progress(share done) -> go on; the interpreter lock is held only for the call.
-Progress guarded(const std::function<bool(double)>& callback) {
+// The interpreter lock is held only for the call.
+Progress guarded(const std::function<void(double)>& callback) {
   return [&callback](double part) {
     nb::gil_scoped_acquire lock;
-    if (!callback(part)) throw std::runtime_error("stopped by the progress callback");
+    callback(part);
   };
 }
 
@@ -83,7 +82,7 @@ void evaluate(const Program& model, const Observables& obs, nb::list data, Array
               std::optional<Array<double>> upstream, nb::ndarray<double, nb::c_contig, nb::device::cpu> values,
               std::optional<nb::ndarray<double, nb::c_contig, nb::device::cpu>> gradient, bool double_precision,
               bool batch_lanes, bool share_state, int threads, int slice_bits,
-              std::optional<std::function<bool(double)>> progress) {
+              std::optional<std::function<void(double)>> progress) {
   Batch batch;
   batch.size = ptrdiff_t(values.shape(0));
   for (nb::handle item : data) batch.data.push_back(nb::cast<const Program*>(item));

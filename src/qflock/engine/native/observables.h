@@ -1,4 +1,4 @@
-// Sums of Pauli strings: expectation values, and the co-state lambda = sum_o weight_o A_o psi.
+// Pauli strings: expectation values, and the co-state lambda = sum_o weight_o P_o psi.
 //
 // A Pauli string is P|j> = i^nY (-1)^{|j & z|} |j ^ x>. Terms with the same x share the products conj(psi_i) psi_{i^x};
 // a term then adds them up with the signs of its z.
@@ -16,13 +16,11 @@ namespace qflock {
 struct PauliTerm {
   uint64_t z = 0;
   int y_count = 0;
-  double coefficient = 0;
   int observable = 0;
 };
 
 struct Observables {
   int count = 0;
-  std::vector<double> constants;
   std::map<uint64_t, std::vector<PauliTerm>> by_flip;  // key: x
 };
 
@@ -60,7 +58,7 @@ template <class T> class Measure {
           }
         }
         for (size_t k = 0; k < terms.size(); k++) {
-          const double scale = terms[k].coefficient * ((terms[k].y_count & 2) ? -1.0 : 1.0);
+          const double scale = (terms[k].y_count & 2) ? -1.0 : 1.0;
           for (int l = 0; l < width; l++)
             values[terms[k].observable * width + l] += scale * lane_sign(terms[k].z, l, lane_bits) * double(sums[k].r[l]);
         }
@@ -75,12 +73,12 @@ template <class T> class Measure {
     for (const auto& [x, terms] : obs.by_flip) {
       const uint64_t flip = x >> lane_bits;
       const unsigned lane_flip = unsigned(x & ((uint64_t(1) << lane_bits) - 1));
-      std::vector<Row> scaled(terms.size());  // weight * coefficient * (-i)^nY * lane sign
+      std::vector<Row> scaled(terms.size());  // weight * (-i)^nY * lane sign
       for (size_t k = 0; k < terms.size(); k++) {
         scaled[k] = Row{};
         const int turn = terms[k].y_count & 3;
         for (int l = 0; l < width; l++) {
-          const T w = T(weights[terms[k].observable * width + l] * terms[k].coefficient *
+          const T w = T(weights[terms[k].observable * width + l] *
                         lane_sign(terms[k].z, l, lane_bits) * ((turn == 1 || turn == 2) ? -1.0 : 1.0));
           if (turn & 1) scaled[k].i[l] = w;
           else scaled[k].r[l] = w;

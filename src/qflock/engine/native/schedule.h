@@ -17,7 +17,6 @@ struct Sweep {
   std::vector<int> row_bits;    // ascending
   std::vector<Block> blocks;    // placed inside the slice
   int stop = 0;                 // the adjoint sweep need not go below this block
-  bool keep_lambda = true;      // whether anything before this sweep's last adjoint step still needs lambda
 };
 
 struct Schedule {
@@ -93,7 +92,6 @@ inline Schedule make_schedule(const Program& program, int lane_bits, int slice_b
       if (program.templates[blocks[b].templ].trainable) {
         schedule.first_trainable = s;
         schedule.sweeps[s].stop = b;
-        schedule.sweeps[s].keep_lambda = false;
         break;
       }
   }
