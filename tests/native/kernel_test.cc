@@ -69,8 +69,9 @@ template <class T> double largest_error(int bits, int lane_bits, const Placement
       x[s][i] = amplitude<T>(psi, i, lane_bits, s);
       y[s][i] = amplitude<T>(lambda, i, lane_bits, s);
     }
-  std::vector<complexd> G(u.size()), expected_G(u.size());
+  std::vector<complexd> G(u.size()), gathered_G(u.size()), expected_G(u.size());
   const Matrix<T> matrix{dim, shape, re.data(), im.data()};
+  Kernel<T>::adjoint(psi, lambda, ptrdiff_t(rows), lane_bits, at, matrix, gathered_G.data(), false);
   Kernel<T>::adjoint(psi, lambda, ptrdiff_t(rows), lane_bits, at, matrix, G.data(), true);
   double error = 0;
   for (int s = 0; s < samples; s++) {
@@ -86,8 +87,8 @@ template <class T> double largest_error(int bits, int lane_bits, const Placement
   }
   for (size_t k = 0; k < G.size(); k++) {
     if (shape == Shape::diagonal && k % (dim + 1)) continue;
-    const complexd difference = G[k] - expected_G[k];
-    error = std::max(error, std::abs(shape == Shape::real ? complexd(difference.real()) : difference) / 16);
+    for (const complexd difference : {G[k] - expected_G[k], gathered_G[k] - expected_G[k]})
+      error = std::max(error, std::abs(shape == Shape::real ? complexd(difference.real()) : difference) / 16);
   }
   Kernel<T>::apply(psi, ptrdiff_t(rows), lane_bits, at, matrix);
   for (int s = 0; s < samples; s++) {

@@ -47,7 +47,9 @@ def cluster_state(qubits: Sequence[cirq.Qid]) -> cirq.Circuit:
 
 
 def cluster_data(qubits: int, examples: int, seed: int) -> ClusterData:
-    """Cluster states with an Rx of random angle on one random qubit; excited (-1) where |angle| > pi/2, else +1.
+    """Cluster states with an Rx of random angle on one qubit; excited (-1) where |angle| > pi/2, else +1.
+
+    The excited qubit walks round the ring, as in the TensorFlow Quantum example, so that every qubit is excited equally often.
 
     Args:
         qubits: Width, at least 4.
@@ -70,7 +72,7 @@ def cluster_data(qubits: int, examples: int, seed: int) -> ClusterData:
     line = cirq.GridQubit.rect(1, qubits)
     generator = np.random.default_rng([seed, 0x434C5553])
     angles = generator.uniform(-np.pi, np.pi, examples)
-    excited = generator.integers(qubits, size=examples)
+    excited = np.arange(examples) % qubits
     prepare = cluster_state(line)
     circuits = [prepare + cirq.Circuit(cirq.rx(a)(line[q])) for a, q in zip(angles, excited, strict=True)]
     labels = np.where(np.abs(angles) <= np.pi / 2, 1.0, -1.0).astype(np.float32)[:, None]

@@ -6,7 +6,9 @@
 // with coefficient_{r,c,m}[lane] = U[(r, lane), (c, lane ^ m)]. With no lane qubit the coefficients are scalars.
 //
 // The adjoint step un-applies the block: psi <- U^+ psi, then G[a,b] += conj(lambda[a]) psi[b], then lambda <- U^+ lambda.
-// G is gathered in the same split form and folded back to matrix indices at the end of a run of rows.
+// G is gathered in the same split form and folded back to matrix indices at the end of a run of rows. Where neither state
+// is needed any further, M[a,c] = sum conj(lambda[a]) psi[c] is gathered from the states as they are, and
+// G[a,b] = sum_c M[a,c] U^+[b,c]: a third of the work.
 #pragma once
 
 #include <algorithm>
@@ -44,53 +46,63 @@ template <class T> class Kernel {
 
   // lane_bits: how many low bits of the amplitude index are lanes (Lanes::qubits, or 0 when lanes hold samples).
   static void apply(Row* s, ptrdiff_t rows, int lane_bits, const Placement& at, const Matrix<T>& u) {
-    step<false>(s, nullptr, rows, lane_bits, at, u, nullptr, false);
+    step<Mode::apply>(s, nullptr, rows, lane_bits, at, u, nullptr);
   }
 
-  // u is U^+. G (dim*dim complex doubles, row-major) is added to when it is not null; keep_lambda says whether lambda
-  // is needed any further.
+  // u is U^+. G (dim*dim complex doubles, row-major) is added to when it is not null; `keep` says whether the states
+  // are needed any further.
   static void adjoint(Row* psi, Row* lambda, ptrdiff_t rows, int lane_bits, const Placement& at, const Matrix<T>& u,
-                      std::complex<double>* G, bool keep_lambda) {
+                      std::complex<double>* G, bool keep) {
     if (G == nullptr) {
-      step<false>(psi, nullptr, rows, lane_bits, at, u, nullptr, false);
-      if (keep_lambda) step<false>(lambda, nullptr, rows, lane_bits, at, u, nullptr, false);
-      return;
+      if (!keep) return;
+      step<Mode::apply>(psi, nullptr, rows, lane_bits, at, u, nullptr);
+      step<Mode::apply>(lambda, nullptr, rows, lane_bits, at, u, nullptr);
+    } else if (keep) {
+      step<Mode::adjoint>(psi, lambda, rows, lane_bits, at, u, G);
+    } else {
+      std::vector<std::complex<double>> M(size_t(u.dim) * u.dim);
+      step<Mode::gather>(psi, lambda, rows, lane_bits, at, u, M.data());
+      for (int a = 0; a < u.dim; a++)
+        for (int b = 0; b < u.dim; b++)
+          for (int c = 0; c < u.dim; c++)
+            G[a * u.dim + b] += M[a * u.dim + c] * std::complex<double>(u.re[b * u.dim + c], u.im[b * u.dim + c]);
     }
-    step<true>(psi, lambda, rows, lane_bits, at, u, G, keep_lambda);
   }
 
  private:
-  template <bool Adjoint>
+  enum class Mode { apply, adjoint, gather };
+
+  template <Mode Do>
   static void step(Row* s, Row* t, ptrdiff_t rows, int lane_bits, const Placement& at, const Matrix<T>& u,
-                   std::complex<double>* G, bool keep) {
-    if (at.qubits != 2) return general<Adjoint>(s, t, rows, lane_bits, at, u, G, keep);
+                   std::complex<double>* G) {
+    if (at.qubits != 2) return general<Do>(s, t, rows, lane_bits, at, u, G);
     switch (u.shape) {
-      case Shape::real: return pair<Adjoint, Shape::real>(s, t, rows, lane_bits, at, u, G, keep);
-      case Shape::diagonal: return pair<Adjoint, Shape::diagonal>(s, t, rows, lane_bits, at, u, G, keep);
-      default: return pair<Adjoint, Shape::dense>(s, t, rows, lane_bits, at, u, G, keep);
+      case Shape::real: return pair<Do, Shape::real>(s, t, rows, lane_bits, at, u, G);
+      case Shape::diagonal: return pair<Do, Shape::diagonal>(s, t, rows, lane_bits, at, u, G);
+      default: return pair<Do, Shape::dense>(s, t, rows, lane_bits, at, u, G);
     }
   }
 
-  template <bool Adjoint, Shape S>
+  template <Mode Do, Shape S>
   static void pair(Row* s, Row* t, ptrdiff_t rows, int lane_bits, const Placement& at, const Matrix<T>& u,
-                   std::complex<double>* G, bool keep) {
+                   std::complex<double>* G) {
     const int a = at.bits[0], b = at.bits[1];  // a < b
-    if (a >= lane_bits) return between<Adjoint, S>(s, t, rows, a - lane_bits, b - lane_bits, u, G, keep);
+    if (a >= lane_bits) return between<Do, S>(s, t, rows, a - lane_bits, b - lane_bits, u, G);
     if (b >= lane_bits) {
       switch (a) {
-        case 0: return mixed<Adjoint, S, 0>(s, t, rows, b - lane_bits, u, G, keep);
-        case 1: return mixed<Adjoint, S, 1>(s, t, rows, b - lane_bits, u, G, keep);
-        case 2: return mixed<Adjoint, S, 2>(s, t, rows, b - lane_bits, u, G, keep);
-        default: return mixed<Adjoint, S, 3>(s, t, rows, b - lane_bits, u, G, keep);
+        case 0: return mixed<Do, S, 0>(s, t, rows, b - lane_bits, u, G);
+        case 1: return mixed<Do, S, 1>(s, t, rows, b - lane_bits, u, G);
+        case 2: return mixed<Do, S, 2>(s, t, rows, b - lane_bits, u, G);
+        default: return mixed<Do, S, 3>(s, t, rows, b - lane_bits, u, G);
       }
     }
     switch (a * 4 + b) {
-      case 0 * 4 + 1: return inside<Adjoint, S, 0, 1>(s, t, rows, u, G, keep);
-      case 0 * 4 + 2: return inside<Adjoint, S, 0, 2>(s, t, rows, u, G, keep);
-      case 0 * 4 + 3: return inside<Adjoint, S, 0, 3>(s, t, rows, u, G, keep);
-      case 1 * 4 + 2: return inside<Adjoint, S, 1, 2>(s, t, rows, u, G, keep);
-      case 1 * 4 + 3: return inside<Adjoint, S, 1, 3>(s, t, rows, u, G, keep);
-      default: return inside<Adjoint, S, 2, 3>(s, t, rows, u, G, keep);
+      case 0 * 4 + 1: return inside<Do, S, 0, 1>(s, t, rows, u, G);
+      case 0 * 4 + 2: return inside<Do, S, 0, 2>(s, t, rows, u, G);
+      case 0 * 4 + 3: return inside<Do, S, 0, 3>(s, t, rows, u, G);
+      case 1 * 4 + 2: return inside<Do, S, 1, 2>(s, t, rows, u, G);
+      case 1 * 4 + 3: return inside<Do, S, 1, 3>(s, t, rows, u, G);
+      default: return inside<Do, S, 2, 3>(s, t, rows, u, G);
     }
   }
 
@@ -141,14 +153,14 @@ template <class T> class Kernel {
   }
 
   // Both qubits in the row index.
-  template <bool Adjoint, Shape S>
+  template <Mode Do, Shape S>
   static void between(Row* __restrict s, Row* __restrict t, ptrdiff_t rows, int p, int q, const Matrix<T>& u,
-                      std::complex<double>* G, bool keep) {
+                      std::complex<double>* G) {
     const ptrdiff_t P = ptrdiff_t(1) << p, Q = ptrdiff_t(1) << q;
     T ur[16], ui[16];
     for (int k = 0; k < 16; k++) { ur[k] = u.re[k]; ui[k] = u.im[k]; }
     Row g[16];
-    if constexpr (Adjoint) for (auto& x : g) x = Row{};
+    if constexpr (Do != Mode::apply) for (auto& x : g) x = Row{};
     for (ptrdiff_t a = 0; a < rows; a += 2 * Q)
       for (ptrdiff_t b = a; b < a + Q; b += 2 * P)
         for (ptrdiff_t i = b; i < b + P; i++) {
@@ -156,28 +168,33 @@ template <class T> class Kernel {
           Row x[4], y[4];
           #pragma GCC unroll 4
           for (int k = 0; k < 4; k++) x[k] = s[at[k]];
+          if constexpr (Do == Mode::gather) {
+            Row l[4];
+            #pragma GCC unroll 4
+            for (int k = 0; k < 4; k++) l[k] = t[at[k]];
+            gather<S, 4, 4>(g, l, x);
+            continue;
+          }
           times<S, 4, 4>(ur, ui, x, y);
           #pragma GCC unroll 4
           for (int k = 0; k < 4; k++) s[at[k]] = y[k];
-          if constexpr (Adjoint) {
+          if constexpr (Do == Mode::adjoint) {
             #pragma GCC unroll 4
             for (int k = 0; k < 4; k++) x[k] = t[at[k]];
             gather<S, 4, 4>(g, x, y);
-            if (keep) {
-              times<S, 4, 4>(ur, ui, x, y);
-              #pragma GCC unroll 4
-              for (int k = 0; k < 4; k++) t[at[k]] = y[k];
-            }
+            times<S, 4, 4>(ur, ui, x, y);
+            #pragma GCC unroll 4
+            for (int k = 0; k < 4; k++) t[at[k]] = y[k];
           }
         }
-    if constexpr (Adjoint)
+    if constexpr (Do != Mode::apply)
       for (int k = 0; k < 16; k++) G[k] += std::complex<double>(total(g[k].r), total(g[k].i));
   }
 
   // The first qubit in the lanes (lane bit Lane), the second in the row index.
-  template <bool Adjoint, Shape S, int Lane>
+  template <Mode Do, Shape S, int Lane>
   static void mixed(Row* __restrict s, Row* __restrict t, ptrdiff_t rows, int row, const Matrix<T>& u,
-                    std::complex<double>* G, bool keep) {
+                    std::complex<double>* G) {
     if constexpr (Lane < L::qubits) {
       const auto entry = [](int k, int lane) {  // k = (row part r, row part c, exchanged or not)
         const int r = k >> 2, c = (k >> 1) & 1, bit = (lane >> Lane) & 1;
@@ -194,20 +211,22 @@ template <class T> class Kernel {
         for (ptrdiff_t i = a; i < a + P; i++) {
           Row x[4], y[2];
           spread<Lane>(s[i], s[i + P], x);
-          times<S, 2, 4>(cr, ci, x, y);
-          s[i] = y[0]; s[i + P] = y[1];
-          if constexpr (Adjoint) {
-            spread<Lane>(y[0], y[1], x);
+          if constexpr (Do != Mode::gather) {
+            times<S, 2, 4>(cr, ci, x, y);
+            s[i] = y[0]; s[i + P] = y[1];
+          }
+          if constexpr (Do != Mode::apply) {
+            if constexpr (Do == Mode::adjoint) spread<Lane>(y[0], y[1], x);
             const Row l[2] = {t[i], t[i + P]};
             gather<S, 2, 4>(g, l, x);
-            if (keep) {
+            if constexpr (Do == Mode::adjoint) {
               spread<Lane>(l[0], l[1], x);
               times<S, 2, 4>(cr, ci, x, y);
               t[i] = y[0]; t[i + P] = y[1];
             }
           }
         }
-      if constexpr (Adjoint)
+      if constexpr (Do != Mode::apply)
         for (int k = 0; k < 8; k++)
           for (int l = 0; l < width; l++) G[entry(k, l)] += std::complex<double>(g[k].r[l], g[k].i[l]);
     }
@@ -218,9 +237,8 @@ template <class T> class Kernel {
   }
 
   // Both qubits in the lanes.
-  template <bool Adjoint, Shape S, int A, int B>
-  static void inside(Row* __restrict s, Row* __restrict t, ptrdiff_t rows, const Matrix<T>& u, std::complex<double>* G,
-                     bool keep) {
+  template <Mode Do, Shape S, int A, int B>
+  static void inside(Row* __restrict s, Row* __restrict t, ptrdiff_t rows, const Matrix<T>& u, std::complex<double>* G) {
     if constexpr (B < L::qubits) {
       const auto entry = [](int m, int lane) {
         const int at = ((lane >> A) & 1) | ((lane >> B) & 1) << 1;
@@ -235,19 +253,21 @@ template <class T> class Kernel {
       for (ptrdiff_t i = 0; i < rows; i++) {
         Row x[4], y;
         spread<A, B>(s[i], x);
-        times<S, 1, 4>(cr, ci, x, &y);
-        s[i] = y;
-        if constexpr (Adjoint) {
-          spread<A, B>(y, x);
+        if constexpr (Do != Mode::gather) {
+          times<S, 1, 4>(cr, ci, x, &y);
+          s[i] = y;
+        }
+        if constexpr (Do != Mode::apply) {
+          if constexpr (Do == Mode::adjoint) spread<A, B>(y, x);
           const Row l = t[i];
           gather<S, 1, 4>(g, &l, x);
-          if (keep) {
+          if constexpr (Do == Mode::adjoint) {
             spread<A, B>(l, x);
             times<S, 1, 4>(cr, ci, x, &t[i]);
           }
         }
       }
-      if constexpr (Adjoint)
+      if constexpr (Do != Mode::apply)
         for (int m = 0; m < 4; m++)
           for (int l = 0; l < width; l++) G[entry(m, l)] += std::complex<double>(g[m].r[l], g[m].i[l]);
     }
@@ -260,9 +280,9 @@ template <class T> class Kernel {
   }
 
   // Any number of qubits anywhere, straight from the formula above.
-  template <bool Adjoint>
+  template <Mode Do>
   static void general(Row* s, Row* t, ptrdiff_t rows, int lane_bits, const Placement& at, const Matrix<T>& u,
-                      std::complex<double>* G, bool keep) {
+                      std::complex<double>* G) {
     int lane_at[max_block_qubits], row_at[max_block_qubits], in_lanes = 0, in_rows = 0;
     for (int j = 0; j < at.qubits; j++) {
       if (at.bits[j] < lane_bits) lane_at[in_lanes++] = j;
@@ -283,7 +303,7 @@ template <class T> class Kernel {
       const int here = lane_part(lane), flip = spread_index(m, lane_at, in_lanes);
       return (spread_index(r, row_at, in_rows) | here) * u.dim + (spread_index(c, row_at, in_rows) | (here ^ flip));
     };
-    std::vector<Row> coefficient(size_t(R) * R * M), gathered(Adjoint ? coefficient.size() : 0, Row{});
+    std::vector<Row> coefficient(size_t(R) * R * M), gathered(Do == Mode::apply ? 0 : coefficient.size(), Row{});
     std::vector<Row> x(size_t(R) * M), y(R), l(R);
     std::vector<unsigned> exchange_mask(M, 0);
     std::vector<ptrdiff_t> offset(R, 0);
@@ -315,22 +335,24 @@ template <class T> class Kernel {
       if (i & covered) continue;
       for (int r = 0; r < R; r++) y[r] = s[i + offset[r]];
       load(y.data());
-      multiply_rows(y.data());
-      for (int r = 0; r < R; r++) s[i + offset[r]] = y[r];
-      if constexpr (Adjoint) {
-        load(y.data());
+      if constexpr (Do != Mode::gather) {
+        multiply_rows(y.data());
+        for (int r = 0; r < R; r++) s[i + offset[r]] = y[r];
+      }
+      if constexpr (Do != Mode::apply) {
+        if constexpr (Do == Mode::adjoint) load(y.data());
         for (int r = 0; r < R; r++) {
           l[r] = t[i + offset[r]];
           for (int k = 0; k < R * M; k++) accumulate<Shape::dense>(gathered[r * R * M + k], l[r], x[k]);
         }
-        if (keep) {
+        if constexpr (Do == Mode::adjoint) {
           load(l.data());
           multiply_rows(y.data());
           for (int r = 0; r < R; r++) t[i + offset[r]] = y[r];
         }
       }
     }
-    if constexpr (Adjoint)
+    if constexpr (Do != Mode::apply)
       for (int k = 0; k < R * R * M; k++)
         for (int lane = 0; lane < width; lane++)
           G[entry(k / M / R, k / M % R, k % M, lane_bits ? lane : 0)] +=

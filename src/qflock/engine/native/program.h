@@ -32,6 +32,7 @@ struct Template {
 struct Block {
   int templ = 0;
   Placement at;
+  bool undone = false;  // the adjoint pass has to un-apply it
 };
 
 class Program {
@@ -57,9 +58,21 @@ class Program {
             f.generator[k] += f.half_turns[j] * f.operators[j * f.generator.size() + k];
       }
     }
+    mark_undone();
     if (expressions == 0) {
       constant.resize(matrix_elements);
       matrices(nullptr, constant.data());
+    }
+  }
+
+  // A gradient G is a partial trace over the qubits that its block does not touch, which a unitary on those qubits
+  // leaves as it is. So a block need only be un-applied where an earlier one that matters shares a qubit with it.
+  void mark_undone() {
+    std::vector<char> matters(size_t(bits), 0);
+    for (auto& b : blocks) {
+      for (int j = 0; j < b.at.qubits; j++) b.undone = b.undone || matters[b.at.bits[j]];
+      if (!b.undone && !templates[b.templ].trainable) continue;
+      for (int j = 0; j < b.at.qubits; j++) matters[b.at.bits[j]] = 1;
     }
   }
 

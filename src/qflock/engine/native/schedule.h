@@ -16,14 +16,14 @@ namespace qflock {
 struct Sweep {
   std::vector<int> row_bits;    // ascending
   std::vector<Block> blocks;    // placed inside the slice
-  int stop = 0;                 // the adjoint sweep need not go below this block
+  bool differentiated = false;  // the adjoint pass has work in it
+  bool undone = false;          // and changes the states
 };
 
 struct Schedule {
   int lane_bits = 0;
   int row_bits = 0;
   std::vector<Sweep> sweeps;
-  int first_trainable = -1;     // sweep index at which the adjoint pass ends; -1: nothing to differentiate
 };
 
 inline int row_bits_of(const Placement& at, int lane_bits, int* out) {
@@ -86,15 +86,11 @@ inline Schedule make_schedule(const Program& program, int lane_bits, int slice_b
   std::vector<Block> left = program.blocks;
   const int room = std::min(schedule.row_bits, slice_bits);
   while (!left.empty()) schedule.sweeps.push_back(take_sweep(left, lane_bits, schedule.row_bits, room));
-  for (int s = 0; s < int(schedule.sweeps.size()) && schedule.first_trainable < 0; s++) {
-    auto& blocks = schedule.sweeps[s].blocks;
-    for (int b = 0; b < int(blocks.size()); b++)
-      if (program.templates[blocks[b].templ].trainable) {
-        schedule.first_trainable = s;
-        schedule.sweeps[s].stop = b;
-        break;
-      }
-  }
+  for (auto& sweep : schedule.sweeps)
+    for (const auto& b : sweep.blocks) {
+      sweep.undone = sweep.undone || b.undone;
+      sweep.differentiated = sweep.undone || sweep.differentiated || program.templates[b.templ].trainable;
+    }
   return schedule;
 }
 

@@ -39,7 +39,7 @@ template <class T> class Sweeper {
                       const Progress* progress) {
     for (size_t s = 0; s < schedule.sweeps.size(); s++) {
       const Sweep& sweep = schedule.sweeps[s];
-      each_slice(schedule, sweep, psi, static_cast<Row*>(nullptr), threads, [&](Row* x, Row*, ptrdiff_t rows, int) {
+      each_slice(schedule, sweep, psi, static_cast<Row*>(nullptr), true, threads, [&](Row* x, Row*, ptrdiff_t rows, int) {
         for (const auto& b : sweep.blocks)
           Kernel<T>::apply(x, rows, schedule.lane_bits, b.at, u.of(program.templates[b.templ]));
       });
@@ -50,20 +50,18 @@ template <class T> class Sweeper {
   // G: `threads` buffers of program.matrix_elements each, added to.
   static void adjoint(const Program& program, const Schedule& schedule, const MatrixSet<T>& inverse, Row* psi,
                       Row* lambda, int threads, std::vector<std::vector<complexd>>& G, const Progress* progress) {
-    if (schedule.first_trainable < 0) return;
-    const int last = int(schedule.sweeps.size()) - 1;
-    for (int s = last; s >= schedule.first_trainable; s--) {
+    const int count = int(schedule.sweeps.size());
+    for (int s = count - 1; s >= 0; s--) {
       const Sweep& sweep = schedule.sweeps[s];
-      const int stop = s == schedule.first_trainable ? sweep.stop : 0;
-      each_slice(schedule, sweep, psi, lambda, threads, [&](Row* x, Row* y, ptrdiff_t rows, int thread) {
-        for (int b = int(sweep.blocks.size()) - 1; b >= stop; b--) {
-          const Template& t = program.templates[sweep.blocks[b].templ];
-          const bool end = s == schedule.first_trainable && b == stop;
-          Kernel<T>::adjoint(x, y, rows, schedule.lane_bits, sweep.blocks[b].at, inverse.of(t),
-                             t.trainable ? G[thread].data() + t.offset : nullptr, !end);
+      if (!sweep.differentiated) continue;
+      each_slice(schedule, sweep, psi, lambda, sweep.undone, threads, [&](Row* x, Row* y, ptrdiff_t rows, int thread) {
+        for (auto b = sweep.blocks.rbegin(); b != sweep.blocks.rend(); ++b) {
+          const Template& t = program.templates[b->templ];
+          Kernel<T>::adjoint(x, y, rows, schedule.lane_bits, b->at, inverse.of(t),
+                             t.trainable ? G[thread].data() + t.offset : nullptr, b->undone);
         }
       });
-      if (progress) (*progress)(double(last - s + 1) / double(last - schedule.first_trainable + 1));
+      if (progress) (*progress)(double(count - s) / double(count));
     }
   }
 
@@ -71,9 +69,9 @@ template <class T> class Sweeper {
 
  private:
   // Calls body(psi slice, lambda slice, rows, thread) for each slice, with slices brought together when they are not
-  // contiguous in memory.
+  // contiguous in memory, and put back where they `changed`.
   template <class Body>
-  static void each_slice(const Schedule& schedule, const Sweep& sweep, Row* psi, Row* lambda, int threads,
+  static void each_slice(const Schedule& schedule, const Sweep& sweep, Row* psi, Row* lambda, bool changed, int threads,
                          const Body& body) {
     const int inner = int(sweep.row_bits.size());
     int run_bits = 0;
@@ -106,6 +104,7 @@ template <class T> class Sweeper {
       copy_in(psi + base, x, run_at, run);
       if (lambda) copy_in(lambda + base, y, run_at, run);
       body(x, y, rows, thread);
+      if (!changed) continue;
       copy_out(x, psi + base, run_at, run);
       if (lambda) copy_out(y, lambda + base, run_at, run);
     }
