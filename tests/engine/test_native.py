@@ -20,10 +20,11 @@ TOLERANCE = {"complex64": 2e-5, "complex128": 1e-10}
 def run(program, word_list, angles, upstream, *, isa, lanes, dtype, threads=1, data=None):
     module = native_for(isa)
     bits = max(program.qubit_count, 4)
-    handles = [] if data is None else [native_program(module, d, bits) for d in data]
+    table = module.DataTable(module.StateBudget(1 << 12))
+    entries = None if data is None else np.array([table.add(native_program(module, d, bits)) for d in data])
     samples = len(upstream)
     return evaluate(
-        module, native_program(module, program, bits), native_observables(module, word_list), handles, samples, angles,
+        module, native_program(module, program, bits), native_observables(module, word_list), table, entries, samples, angles,
         upstream, Settings(dtype, lanes, threads, None), "observable 0",
     )  # fmt: skip
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -48,7 +48,8 @@ def evaluate(
     module: Any,
     model: Any,
     observables: Any,
-    data: Sequence[Any],
+    data: Any,
+    entries: NDArray[np.int64] | None,
     samples: int,
     angles: NDArray[np.float64],
     upstream: NDArray[np.float64] | None,
@@ -62,7 +63,8 @@ def evaluate(
         module: The native module.
         model: The native program.
         observables: Native observables.
-        data: One native data program per sample, or empty.
+        data: A native table of data circuits.
+        entries: The place in `data` of each sample's circuit, or None where all start at |0...0>.
         samples: Size of the batch.
         angles: `(expressions,)` shared by all samples, or `(samples, expressions)`.
         upstream: `(samples, words)` weights of the vector-Jacobian product, or None for values only.
@@ -81,7 +83,8 @@ def evaluate(
     module.evaluate(
         model,
         observables,
-        list(data),
+        data,
+        entries,
         np.ascontiguousarray(angles),
         angles.ndim == 2,
         None if upstream is None else np.ascontiguousarray(upstream),

@@ -7,6 +7,10 @@ from qflock.errors import MemoryBudgetError
 
 ITEM_BYTES = {"complex64": 8, "complex128": 16}
 
+# Asking the system what it has left takes longer than to evaluate a small state.
+_ALWAYS_FITS = 1 << 26
+_PREFIX_SHARE = 8
+
 
 def estimate_memory(
     qubit_count: int, *, gradient: bool = True, states: int = 1, dtype: str = "complex64"
@@ -47,11 +51,11 @@ def states_that_fit(
     Raises:
         MemoryBudgetError: If not even one fits.
     """
+    all_of_them = estimate_memory(qubit_count, gradient=gradient, states=wanted, dtype=dtype)
+    if budget is None and all_of_them <= _ALWAYS_FITS:
+        return wanted
     limit = available_memory() if budget is None else budget
-    if (
-        wanted > 1
-        and estimate_memory(qubit_count, gradient=gradient, states=wanted, dtype=dtype) <= limit // 2
-    ):
+    if wanted > 1 and all_of_them <= limit // 2:
         return wanted
     one = estimate_memory(qubit_count, gradient=gradient, dtype=dtype)
     if one > limit:
@@ -62,6 +66,15 @@ def states_that_fit(
             f"{_way_out(budget, one)}"
         )
     return max(1, min(wanted, limit // 2 // one))
+
+
+def prefix_budget(budget: int | None) -> int:
+    """Bytes that one simulator may take to keep the states of data circuits: a small share of what there is.
+
+    Args:
+        budget: Bytes that all states may take; None for what the machine has left.
+    """
+    return (available_memory() if budget is None else budget) // _PREFIX_SHARE
 
 
 def _way_out(budget: int | None, one: int) -> str:

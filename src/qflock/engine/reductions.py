@@ -22,20 +22,22 @@ class Reductions:
         cone: Leave out gates and qubits that cannot change an observable.
         split: Evaluate observables with different cones separately where that is cheaper. Needs `cone`.
         dedupe: Evaluate equal (program, data circuit) pairs once.
+        prefix: Keep the states that data circuits prepare, which no parameter touches, from call to call.
 
     Example:
         >>> Reductions(dedupe=False)
-        Reductions(cone=True, split=True, dedupe=False)
+        Reductions(cone=True, split=True, dedupe=False, prefix=True)
     """
 
     cone: bool = True
     split: bool = True
     dedupe: bool = True
+    prefix: bool = True
 
     @classmethod
     def none(cls) -> Reductions:
         """The general path: the whole circuit, for every sample."""
-        return cls(cone=False, split=False, dedupe=False)
+        return cls(cone=False, split=False, dedupe=False, prefix=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
-from collections import OrderedDict
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from weakref import WeakValueDictionary
 
 import cirq
 import numpy as np
@@ -19,7 +17,7 @@ from qflock.circuits.symbols import Expressions, natural_key, symbol_names
 from qflock.circuits.tensors import deserialize
 from qflock.engine.compiled import PauliWord, native_observables, native_program
 from qflock.engine.evaluation import Lanes, Progress, Settings, evaluate
-from qflock.engine.memory import ITEM_BYTES, states_that_fit
+from qflock.engine.memory import ITEM_BYTES, prefix_budget, states_that_fit
 from qflock.engine.processor import native, thread_count
 from qflock.engine.reductions import Part, Reductions, data_cone, parts_of
 from qflock.errors import CircuitError, EngineError, SymbolError
@@ -32,37 +30,50 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 DataCircuit = bytes | cirq.AbstractCircuit
 
-_CACHED_DATA_CIRCUITS = 1 << 16
-
-
-@dataclass(frozen=True, eq=False)
-class _Data:
-    """A native data program, with a number that no other has."""
-
-    native: Any
-    number: int = field(default_factory=itertools.count().__next__)
+_KNOWN_DATA_CIRCUITS = 1 << 16  # beyond, all are forgotten
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Group:
-    """Parts with the same program, on states of the same size: they are evaluated as one batch."""
+    """Parts with the same program, on states of the same size: they are evaluated as one batch.
+
+    Args:
+        model: The native program.
+        observables: The native observables.
+        part: One of the parts, for its name.
+        data: The native table of the data circuits' programs.
+        known: The place in `data` of each program.
+    """
 
     model: Any
     observables: Any
     part: Part
-    known: WeakValueDictionary[object, _Data] = field(default_factory=WeakValueDictionary)
+    data: Any
+    known: dict[object, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Placed:
-    """Where one data circuit's parts are evaluated: the group and the data program of each part."""
+class _Placements:
+    """Where the parts of each data circuit are evaluated: a group, and a place in the group's table of data programs.
 
-    groups: NDArray[np.int64]
-    numbers: NDArray[np.int64]
-    data: tuple[_Data | None, ...]
+    Args:
+        parts: How many parts there are.
+    """
 
+    def __init__(self, parts: int) -> None:
+        self.rows: dict[bytes, int] = {}
+        self.count = 0
+        self.groups = np.zeros((16, parts), dtype=np.int64)
+        self.entries = np.zeros((16, parts), dtype=np.int64)
 
-_NO_DATA = -1
+    def add(self, groups: Sequence[int], entries: Sequence[int]) -> int:
+        """Appends a circuit and returns its row."""
+        if self.count == len(self.groups):
+            self.groups, self.entries = (
+                np.concatenate([a, np.zeros_like(a)]) for a in (self.groups, self.entries)
+            )
+        self.groups[self.count], self.entries[self.count] = groups, entries
+        self.count += 1
+        return self.count - 1
 
 
 class Simulator:
@@ -122,15 +133,14 @@ class Simulator:
         self._words, self._coefficients = _words(self._observables, self._numbers)
         self._constants = np.array([o.constant for o in self._observables])
         self._parts = parts_of(program, self._words, self._reductions) if self._words else ()
-        self._groups: list[_Group] = []
-        self._group_numbers: dict[object, int] = {}
-        self._placed: OrderedDict[bytes, _Placed] = OrderedDict()
+        self._part_words = _rectangle([part.words for part in self._parts])
+        self._lock = threading.Lock()
         for part in self._parts:
             states_that_fit(
                 len(part.model.qubits), gradient=False, wanted=1, dtype=dtype, budget=memory_budget,
                 what=self._name(part),
             )  # fmt: skip
-        self._without_data = self._place(None)
+        self._forget_data()
 
     @property
     def parameter_count(self) -> int:
@@ -211,24 +221,23 @@ class Simulator:
                 f"but has {upstream.shape}"
             )
         angles = self._expressions.values(parameters)
-        placed = (
-            [self._place_data(item) for item in data] if data is not None else [self._without_data] * batch
-        )
         word_weights = None if upstream is None else upstream @ self._coefficients
         word_values = np.zeros((batch, len(self._words)))
         gradient = None if upstream is None else np.zeros(angles.shape)
-        for group, sample, part, number in self._entries(placed):
-            words = np.array([self._parts[p].words for p in part])  # (entries, words of the part)
+        for group, sample, part, entries in self._entries(data, batch):
+            words = self._part_words[part, : len(group.part.words)]
             where = (sample[:, None], words)
-            distinct, place = self._distinct(number, angles)
+            distinct, place = self._distinct(entries, angles)
             weights = None
             if word_weights is not None:
-                weights = np.zeros((len(distinct), words.shape[1]))
-                np.add.at(weights, place, word_weights[where])
-            handles = _native_data_of(placed, sample[distinct], part[distinct])
+                weights = word_weights[where]
+                if len(distinct) < len(sample):
+                    weights = np.zeros((len(distinct), words.shape[1]))
+                    np.add.at(weights, place, word_weights[where])
             done = evaluate(
-                self._module, group.model, group.observables, handles, len(distinct),
-                angles if angles.ndim == 1 else angles[sample], weights, self._settings, self._name(group.part), progress,
+                self._module, group.model, group.observables, group.data, None if data is None else entries[distinct],
+                len(distinct), angles if angles.ndim == 1 else angles[sample], weights, self._settings,
+                self._name(group.part), progress,
             )  # fmt: skip
             word_values[where] = done.values[place]
             if gradient is not None:
@@ -238,21 +247,29 @@ class Simulator:
             return result, None
         return result, self._expressions.pullback(parameters, gradient)
 
-    def _entries(self, placed: Sequence[_Placed]) -> list[tuple[_Group, Indices, Indices, Indices]]:
-        """For each group in use, the samples and the parts that it evaluates, and their data programs' numbers."""
-        if not placed or not self._parts:
+    def _entries(
+        self, data: Sequence[DataCircuit] | None, batch: int
+    ) -> list[tuple[_Group, Indices, Indices, Indices]]:
+        """For each group in use, the samples and the parts that it evaluates, and their data programs' places."""
+        if not batch or not self._parts:
             return []
-        groups = np.stack([p.groups for p in placed])
-        numbers = np.stack([p.numbers for p in placed])
+        with self._lock:
+            placements = self._placements
+            rows = np.zeros(batch, dtype=np.int64) if data is None else self._rows(data)
+            groups, entries, known = placements.groups[rows], placements.entries[rows], list(self._groups)
+        first = groups[0, 0]
+        if (groups == first).all():
+            sample, part = (a.ravel() for a in np.indices(groups.shape))
+            return [(known[first], sample, part, entries.ravel())]
         where = {g: np.nonzero(groups == g) for g in np.unique(groups)}
-        return [(self._groups[g], *at, numbers[at]) for g, at in where.items()]
+        return [(known[g], *at, entries[at]) for g, at in where.items()]
 
-    def _distinct(self, numbers: Indices, angles: Floats) -> tuple[Indices, Indices]:
+    def _distinct(self, entries: Indices, angles: Floats) -> tuple[Indices, Indices]:
         """Which entries have to be evaluated, and for each entry the one that stands for it."""
         if angles.ndim == 1 and self._reductions.dedupe:
-            _, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
+            _, first, inverse = np.unique(entries, return_index=True, return_inverse=True)
             return first, inverse
-        everything = np.arange(len(numbers))
+        everything = np.arange(len(entries))
         return everything, everything
 
     def _name(self, part: Part) -> str:
@@ -260,15 +277,31 @@ class Simulator:
         word = part.words[0]
         return f"observable {int(np.nonzero(self._coefficients[:, word])[0][0])}"
 
-    def _place_data(self, item: DataCircuit) -> _Placed:
-        if isinstance(item, cirq.AbstractCircuit):
+    def _forget_data(self) -> None:
+        """Starts anew without any data circuit; row 0 stands for none."""
+        self._groups: list[_Group] = []
+        self._group_numbers: dict[object, int] = {}
+        self._placements = _Placements(len(self._parts))
+        budget = prefix_budget(self._settings.memory_budget) if self._reductions.prefix else 0
+        self._state_budget = self._module.StateBudget(budget)
+        without = [self._group(part, len(part.model.qubits), False) for part in self._parts]
+        self._placements.add(without, [0] * len(without))
+
+    def _rows(self, data: Sequence[DataCircuit]) -> Indices:
+        """The placements of data circuits, made for those that are new."""
+        if self._placements.count + len(data) > _KNOWN_DATA_CIRCUITS:
+            new = sum(not isinstance(item, bytes) or item not in self._placements.rows for item in data)
+            if self._placements.count + new > _KNOWN_DATA_CIRCUITS:
+                self._forget_data()
+        return np.array([self._row(item) for item in data], dtype=np.int64)
+
+    def _row(self, item: DataCircuit) -> int:
+        if not isinstance(item, bytes):
             return self._place(self._data_gates(item))
-        placed = self._placed.get(item)
-        if placed is None:
-            placed = self._placed[item] = self._place(self._data_gates(deserialize(item)))
-            if len(self._placed) > _CACHED_DATA_CIRCUITS:
-                self._placed.popitem(last=False)
-        return placed
+        row = self._placements.rows.get(item)
+        if row is None:
+            row = self._placements.rows[item] = self._place(self._data_gates(deserialize(item)))
+        return row
 
     def _data_gates(self, circuit: object) -> Program:
         if not isinstance(circuit, cirq.AbstractCircuit):
@@ -284,20 +317,15 @@ class Simulator:
             )
         return program
 
-    def _place(self, data: Program | None) -> _Placed:
-        """Finds, or makes, the group and the native data program of each part."""
-        if data is None:
-            groups = [self._group(part, len(part.model.qubits), False) for part in self._parts]
-            nothing = np.full(len(groups), _NO_DATA)
-            return _Placed(np.array(groups, dtype=np.int64), nothing, (None,) * len(groups))
+    def _place(self, data: Program) -> int:
+        """Finds, or makes, the group and the native data program of each part; returns the row of the placement."""
         order = GateOrder(data.gates)
-        groups, programs = [], []
+        groups, entries = [], []
         for part in self._parts:
             cone = data_cone(part, order, data.qubit_count, self._reductions)
             groups.append(self._group(part, len(cone.qubits), True))
-            programs.append(self._native_data(self._groups[groups[-1]], cone))
-        numbers = np.array([p.number for p in programs], dtype=np.int64)
-        return _Placed(np.array(groups, dtype=np.int64), numbers, tuple(programs))
+            entries.append(self._entry(self._groups[groups[-1]], cone))
+        return self._placements.add(groups, entries)
 
     def _group(self, part: Part, qubit_count: int, with_data: bool) -> int:
         key = (part.key, qubit_count, with_data)
@@ -310,17 +338,18 @@ class Simulator:
                     native_program(self._module, program, self._bits(qubit_count)),
                     native_observables(self._module, part.local_words),
                     part,
+                    self._module.DataTable(self._state_budget),
                 )
             )
         return number
 
-    def _native_data(self, group: _Group, cone: Canonical) -> _Data:
-        data = group.known.get(cone.key)
-        if data is None:
+    def _entry(self, group: _Group, cone: Canonical) -> int:
+        entry = group.known.get(cone.key)
+        if entry is None:
             program = Program(len(cone.qubits), cone.gates)
-            data = _Data(native_program(self._module, program, self._bits(len(cone.qubits))))
-            group.known[cone.key] = data
-        return data
+            native_data = native_program(self._module, program, self._bits(len(cone.qubits)))
+            entry = group.known[cone.key] = group.data.add(native_data)
+        return entry
 
     def _bits(self, qubit_count: int) -> int:
         """A state fills at least one row of lanes."""
@@ -342,10 +371,12 @@ class Simulator:
         return array
 
 
-def _native_data_of(placed: Sequence[_Placed], sample: Indices, part: Indices) -> list[Any]:
-    """The native data programs of some entries; none where samples start at |0...0>."""
-    found = [placed[s].data[p] for s, p in zip(sample.tolist(), part.tolist(), strict=True)]
-    return [data.native for data in found if data is not None]
+def _rectangle(rows: Sequence[Sequence[int]]) -> Indices:
+    """Rows of different lengths as one array, filled up with zeros."""
+    width = max((len(row) for row in rows), default=0)
+    return np.array([[*row, *[0] * (width - len(row))] for row in rows], dtype=np.int64).reshape(
+        len(rows), width
+    )
 
 
 def _add_gradient(total: Floats, gradient: Floats | None, sample: Indices) -> None:

@@ -8,6 +8,7 @@
 #include <omp.h>
 #endif
 
+#include "data.h"
 #include "observables.h"
 #include "sweeps.h"
 
@@ -23,7 +24,8 @@ template <class T> int Sweeper<T>::thread_number() {
 
 struct Batch {
   ptrdiff_t size = 0;
-  std::vector<const Program*> data;   // one per sample, or empty: every sample starts at |0...0>
+  DataTable* data = nullptr;          // or null: every sample starts at |0...0>
+  const int64_t* entries = nullptr;   // (size): the place of each sample's circuit in `data`
   const double* angles = nullptr;     // (expressions) or (size, expressions)
   bool angles_per_sample = false;
   const double* upstream = nullptr;   // (size, observables), or null: values only
@@ -61,29 +63,41 @@ template <class T> class Evaluator {
   double* values;
   double* gradient;
   const Progress* progress;
-  Schedule schedule;
+  const Schedule& schedule;
+  std::vector<const DataTable::Entry*> data;      // of each sample
   MatrixSet<T> forward, inverse;                  // of the shared angles
   std::vector<std::vector<complexd>> transition;  // G per thread
 
   Evaluator(const Program& m, const Observables& o, const Batch& b, const Options& p, double* v, double* g,
             const Progress* report)
-      : model(m), obs(o), batch(b), options(p), values(v), gradient(g), progress(report) {}
-
-  int lane_bits() const { return options.batch_lanes ? 0 : L::qubits; }
+      : model(m), obs(o), batch(b), options(p), values(v), gradient(g), progress(report),
+        schedule(m.schedule(p.batch_lanes ? 0 : L::qubits, p.slice_bits)) {}
 
   void prepare() {
-    schedule = make_schedule(model, lane_bits(), options.slice_bits);
+    if (batch.data) take_data();
     transition.assign(size_t(options.threads), std::vector<complexd>(gradient ? model.matrix_elements : 0));
     if (!batch.angles_per_sample) load(batch.angles, forward, inverse);
   }
   void load(const double* angles, MatrixSet<T>& u, MatrixSet<T>& v) const {
     std::vector<complexd> matrices(model.matrix_elements);
     model.matrices(angles, matrices.data());
-    u.load(model, matrices.data(), false);
-    if (gradient) v.load(model, matrices.data(), true);
+    u.load(model.templates, matrices, false);
+    if (gradient) v.load(model.templates, matrices, true);
   }
 
-  template <class Body> void over_samples(ptrdiff_t count, const Body& body) {
+  // The batch's data circuits, with their states where these may be kept.
+  void take_data() {
+    const auto prepare = [&](const std::vector<DataTable::Entry*>& fresh) {
+      const auto one = [&](ptrdiff_t k, int threads) {
+        prepare_data(*fresh[size_t(k)]->program, fresh[size_t(k)]->state.template get<Row>(), threads);
+      };
+      if (options.share_state) for (size_t k = 0; k < fresh.size(); k++) one(ptrdiff_t(k), options.threads);
+      else over_samples(ptrdiff_t(fresh.size()), [&](ptrdiff_t k, int) { one(k, 1); }, false);
+    };
+    data = batch.data->take<Row>(batch.entries, batch.size, ptrdiff_t(1) << (model.bits - L::qubits), prepare);
+  }
+
+  template <class Body> void over_samples(ptrdiff_t count, const Body& body, bool report = true) {
     std::exception_ptr failure;
     std::mutex guard;
     ptrdiff_t done = 0;
@@ -91,7 +105,7 @@ template <class T> class Evaluator {
     for (ptrdiff_t s = 0; s < count; s++) {
       try {
         body(s, Sweeper<T>::thread_number());
-        if (progress && count > 1) {
+        if (report && progress && count > 1) {
           std::lock_guard<std::mutex> lock(guard);
           if (!failure) (*progress)(double(++done) / double(count));
         }
@@ -110,11 +124,19 @@ template <class T> class Evaluator {
   }
 
   // The state that a data circuit prepares, in amplitude lanes.
-  void prepare_data(const Program& data, Row* psi, int threads) const {
+  void prepare_data(const Program& circuit, Row* psi, int threads) const {
     ground_state(psi, ptrdiff_t(1) << (model.bits - L::qubits), false, threads);
-    MatrixSet<T> u;
-    u.load(data, data.constant.data(), false);
-    Sweeper<T>::forward(data, make_schedule(data, L::qubits, options.slice_bits), u, psi, threads, nullptr);
+    Sweeper<T>::forward(circuit, circuit.schedule(L::qubits, options.slice_bits), circuit.template constant<T>(), psi, threads,
+                        nullptr);
+  }
+  static const Row* kept_state(const DataTable::Entry& entry) { return entry.kept ? entry.state.template get<Row>() : nullptr; }
+
+  void start(ptrdiff_t s, Row* psi, int threads) const {
+    const ptrdiff_t rows = ptrdiff_t(1) << schedule.row_bits;
+    if (batch.data == nullptr) return ground_state(psi, rows, false, threads);
+    const Row* kept = kept_state(*data[s]);
+    if (kept == nullptr) return prepare_data(*data[s]->program, psi, threads);
+    each_part(rows, threads, [&](ptrdiff_t begin, ptrdiff_t end, int) { std::copy(kept + begin, kept + end, psi + begin); });
   }
 
   // One sample in amplitude lanes.
@@ -123,8 +145,7 @@ template <class T> class Evaluator {
     ReleaseLarge guard{w};
     const ptrdiff_t rows = ptrdiff_t(1) << schedule.row_bits;
     Row* psi = w.psi.template rows<Row>(size_t(rows));
-    if (batch.data.empty()) ground_state(psi, rows, false, threads);
-    else prepare_data(*batch.data[s], psi, threads);
+    start(s, psi, threads);
     MatrixSet<T> own, own_inverse;
     const double* angles = batch.angles + (batch.angles_per_sample ? s * model.expressions : 0);
     if (batch.angles_per_sample) load(angles, own, own_inverse);
@@ -177,7 +198,7 @@ template <class T> class Evaluator {
     const ptrdiff_t rows = ptrdiff_t(1) << model.bits, first = g * width;
     const int filled = int(std::min<ptrdiff_t>(width, batch.size - first));
     Row* psi = w.psi.template rows<Row>(size_t(rows));
-    if (batch.data.empty()) ground_state(psi, rows, true, 1);
+    if (batch.data == nullptr) ground_state(psi, rows, true, 1);
     else fill_lanes(psi, first, filled);
     Sweeper<T>::forward(model, schedule, forward, psi, 1, nullptr);
 
@@ -200,17 +221,21 @@ template <class T> class Evaluator {
   }
 
   void fill_lanes(Row* psi, ptrdiff_t first, int filled) const {
-    const ptrdiff_t rows = ptrdiff_t(1) << model.bits;
-    Row* one = Workspace::of_this_thread().sample.template rows<Row>(size_t(std::max<ptrdiff_t>(1, rows / width)));
-    if (filled < width) std::fill_n(psi, rows, Row{});
+    const ptrdiff_t rows = ptrdiff_t(1) << (model.bits - L::qubits);
+    const Row* states[width];
     for (int l = 0; l < filled; l++) {
-      const Program* data = batch.data[first + l];
-      if (l == 0 || data != batch.data[first + l - 1]) prepare_data(*data, one, 1);
-      for (ptrdiff_t k = 0; k < rows / width; k++)
-        for (int j = 0; j < width; j++) {
-          psi[k * width + j].r[l] = one[k].r[j];
-          psi[k * width + j].i[l] = one[k].i[j];
-        }
+      states[l] = kept_state(*data[first + l]);
+      if (states[l] != nullptr) continue;
+      Row* scratch = Workspace::of_this_thread().sample.template rows<Row>(size_t(rows * width));
+      prepare_data(*data[first + l]->program, scratch + l * rows, 1);
+      states[l] = scratch + l * rows;
+    }
+    for (ptrdiff_t k = 0; k < rows; k++) {
+      typename L::vec re[width]{}, im[width]{};
+      for (int l = 0; l < filled; l++) { re[l] = states[l][k].r; im[l] = states[l][k].i; }
+      L::transpose(re);
+      L::transpose(im);
+      for (int j = 0; j < width; j++) psi[k * width + j] = {re[j], im[j]};
     }
   }
 

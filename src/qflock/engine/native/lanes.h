@@ -41,7 +41,10 @@ template <class T> struct Lanes {
   }
   template <int Mask> static QF_INLINE Row exchange(const Row& x) { return {exchange<Mask>(x.r), exchange<Mask>(x.i)}; }
 
-  // The same for a mask that is known at run time only, one bit after the other.
+  // Lane l of row j becomes lane j of row l: swaps one bit of the lane number with the same bit of the row number at a time.
+  static QF_INLINE void transpose(vec* x) { swap_bits<width / 2>(x, std::make_index_sequence<size_t(width)>{}); }
+
+  // The same as `exchange` for a mask that is known at run time only, one bit after the other.
   static QF_INLINE vec exchange_at_run_time(vec x, unsigned mask) {
     if constexpr (width > 1) { if (mask & 1) x = exchange<1>(x); }
     if constexpr (width > 2) { if (mask & 2) x = exchange<2>(x); }
@@ -51,6 +54,19 @@ template <class T> struct Lanes {
   }
   static QF_INLINE Row exchange_at_run_time(const Row& x, unsigned mask) {
     return {exchange_at_run_time(x.r, mask), exchange_at_run_time(x.i, mask)};
+  }
+
+ private:
+  template <int Bit, size_t... I> static QF_INLINE void swap_bits(vec* x, std::index_sequence<I...> lanes) {
+    if constexpr (Bit > 0) {
+      for (int j = 0; j < width; j++) {
+        if (j & Bit) continue;
+        const vec a = x[j], b = x[j | Bit];
+        x[j] = __builtin_shufflevector(a, b, int(I & Bit ? width + (I ^ Bit) : I)...);
+        x[j | Bit] = __builtin_shufflevector(a, b, int(I & Bit ? width + I : I ^ Bit)...);
+      }
+      swap_bits<Bit / 2>(x, lanes);
+    }
   }
 };
 

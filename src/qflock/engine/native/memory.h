@@ -36,6 +36,7 @@ class Buffer {
     }
     return static_cast<Row*>(data_);
   }
+  template <class Row> Row* get() const { return static_cast<Row*>(data_); }
   // A large buffer would pin memory that the next call may not need.
   void release_if_large() {
     if (size_ <= kept) return;

@@ -78,14 +78,17 @@ Progress guarded(const std::function<void(double)>& callback) {
   };
 }
 
-void evaluate(const Program& model, const Observables& obs, nb::list data, Array<double> angles, bool angles_per_sample,
-              std::optional<Array<double>> upstream, nb::ndarray<double, nb::c_contig, nb::device::cpu> values,
+void evaluate(const Program& model, const Observables& obs, DataTable* data, std::optional<Array<int64_t>> entries,
+              Array<double> angles, bool angles_per_sample, std::optional<Array<double>> upstream, nb::ndarray<double, nb::c_contig, nb::device::cpu> values,
               std::optional<nb::ndarray<double, nb::c_contig, nb::device::cpu>> gradient, bool double_precision,
               bool batch_lanes, bool share_state, int threads, int slice_bits,
               std::optional<std::function<void(double)>> progress) {
   Batch batch;
   batch.size = ptrdiff_t(values.shape(0));
-  for (nb::handle item : data) batch.data.push_back(nb::cast<const Program*>(item));
+  if (entries) {
+    batch.data = data;
+    batch.entries = entries->data();
+  }
   batch.angles = angles.data();
   batch.angles_per_sample = angles_per_sample;
   batch.upstream = upstream ? upstream->data() : nullptr;
@@ -124,10 +127,16 @@ NB_MODULE(QFLOCK_MODULE, m) {
       .def_ro("expressions", &Program::expressions)
       .def_prop_ro("block_count", [](const Program& p) { return p.blocks.size(); });
   nb::class_<Observables>(m, "Observables").def_ro("count", &Observables::count);
+  nb::class_<StateBudget>(m, "StateBudget").def(nb::init<int64_t>()).def_prop_ro("left", [](const StateBudget& b) {
+    return b.left.load();
+  });
+  nb::class_<DataTable>(m, "DataTable")
+      .def(nb::init<std::shared_ptr<StateBudget>>())
+      .def("add", [](DataTable& table, std::shared_ptr<Program> program) { return table.add(std::move(program)); });
   m.def("make_program", &make_program);
   m.def("make_observables", &make_observables);
-  m.def("evaluate", &evaluate, nb::arg("model"), nb::arg("observables"), nb::arg("data"), nb::arg("angles"),
-        nb::arg("angles_per_sample"), nb::arg("upstream").none(), nb::arg("values"), nb::arg("gradient").none(),
+  m.def("evaluate", &evaluate, nb::arg("model"), nb::arg("observables"), nb::arg("data"),
+        nb::arg("entries").none(), nb::arg("angles"), nb::arg("angles_per_sample"), nb::arg("upstream").none(), nb::arg("values"), nb::arg("gradient").none(),
         nb::arg("double_precision"), nb::arg("batch_lanes"), nb::arg("share_state"), nb::arg("threads"),
         nb::arg("slice_bits"), nb::arg("progress").none());
 }

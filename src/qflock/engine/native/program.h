@@ -4,7 +4,10 @@
 #include <cmath>
 #include <complex>
 #include <cstdint>
-#include <stdexcept>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
 #include <vector>
 
 #include "kernels.h"
@@ -35,6 +38,26 @@ struct Block {
   bool undone = false;  // the adjoint pass has to un-apply it
 };
 
+// The matrices of all templates in the precision T of the states.
+template <class T> struct MatrixSet {
+  std::vector<T> re, im;
+  void load(const std::vector<Template>& templates, const std::vector<complexd>& u, bool conjugate_transpose) {
+    re.resize(u.size());
+    im.resize(u.size());
+    for (const auto& t : templates)
+      for (int a = 0; a < t.dim; a++)
+        for (int b = 0; b < t.dim; b++) {
+          const complexd z = conjugate_transpose ? std::conj(u[t.offset + size_t(b) * t.dim + a])
+                                                 : u[t.offset + size_t(a) * t.dim + b];
+          re[t.offset + size_t(a) * t.dim + b] = T(z.real());
+          im[t.offset + size_t(a) * t.dim + b] = T(z.imag());
+        }
+  }
+  Matrix<T> of(const Template& t) const { return {t.dim, t.shape, re.data() + t.offset, im.data() + t.offset}; }
+};
+
+struct Schedule;
+
 class Program {
  public:
   int bits = 0;         // qubits
@@ -42,7 +65,13 @@ class Program {
   std::vector<Template> templates;
   std::vector<Block> blocks;
   size_t matrix_elements = 0;
-  std::vector<complexd> constant;  // the matrices of a program without expressions
+  MatrixSet<float> constant_float;  // the matrices of a program without expressions
+  MatrixSet<double> constant_double;
+
+  template <class T> const MatrixSet<T>& constant() const {
+    if constexpr (sizeof(T) == sizeof(float)) return constant_float;
+    else return constant_double;
+  }
 
   void finish() {
     matrix_elements = 0;
@@ -60,8 +89,10 @@ class Program {
     }
     mark_undone();
     if (expressions == 0) {
-      constant.resize(matrix_elements);
-      matrices(nullptr, constant.data());
+      std::vector<complexd> u(matrix_elements);
+      matrices(nullptr, u.data());
+      constant_float.load(templates, u, false);
+      constant_double.load(templates, u, false);
     }
   }
 
@@ -128,7 +159,13 @@ class Program {
     }
   }
 
+  // The order of a sweep over the state, worked out once for each layout.
+  const Schedule& schedule(int lane_bits, int slice_bits) const;
+
  private:
+  mutable std::mutex guard_;
+  mutable std::map<std::pair<int, int>, std::shared_ptr<const Schedule>> schedules_;
+
   static const complexd* factor_matrix(const Template& t, const Factor& f, const double* x,
                                        std::vector<complexd>& scratch) {
     if (f.expression < 0) return f.operators.data();

@@ -94,4 +94,11 @@ inline Schedule make_schedule(const Program& program, int lane_bits, int slice_b
   return schedule;
 }
 
+inline const Schedule& Program::schedule(int lane_bits, int slice_bits) const {
+  std::lock_guard<std::mutex> lock(guard_);
+  auto& known = schedules_[{lane_bits, slice_bits}];
+  if (!known) known = std::make_shared<const Schedule>(make_schedule(*this, lane_bits, slice_bits));
+  return *known;
+}
+
 }  // namespace qflock

@@ -10,24 +10,6 @@
 
 namespace qflock {
 
-// The matrices of all templates in the state's precision: U for the forward pass, U^+ for the adjoint one.
-template <class T> struct MatrixSet {
-  std::vector<T> re, im;
-  void load(const Program& program, const complexd* u, bool conjugate_transpose) {
-    re.resize(program.matrix_elements);
-    im.resize(program.matrix_elements);
-    for (const auto& t : program.templates)
-      for (int a = 0; a < t.dim; a++)
-        for (int b = 0; b < t.dim; b++) {
-          const complexd z = conjugate_transpose ? std::conj(u[t.offset + size_t(b) * t.dim + a])
-                                                 : u[t.offset + size_t(a) * t.dim + b];
-          re[t.offset + size_t(a) * t.dim + b] = T(z.real());
-          im[t.offset + size_t(a) * t.dim + b] = T(z.imag());
-        }
-  }
-  Matrix<T> of(const Template& t) const { return {t.dim, t.shape, re.data() + t.offset, im.data() + t.offset}; }
-};
-
 // Called between sweeps with the share of the work that is done; may throw to stop.
 using Progress = std::function<void(double)>;
 
