@@ -17,7 +17,7 @@ from qflock.engine.simulator import Simulator
 from qflock.errors import CircuitError, EngineError, MemoryBudgetError, ObservableError, SymbolError
 from tests.engine.random_circuits import circuits, dense_expectations, observables
 
-SWITCHES = [Reductions(c, s, d) for c, s, d in itertools.product([True, False], repeat=3)]
+SWITCHES = [Reductions(*switches) for switches in itertools.product([True, False], repeat=4)]
 QUBITS = [
     cirq.GridQubit(1, 0),
     cirq.NamedQubit("b"),
@@ -48,6 +48,7 @@ def test_values_and_gradients_equal_cirq(data):
     simulator = Simulator(
         circuit, sums, dtype="complex128", reductions=data.draw(st.sampled_from(SWITCHES)),
         lanes=data.draw(st.sampled_from(["batch", "amplitude", "auto"])), threads=data.draw(st.integers(1, 2)),
+        memory_budget=data.draw(st.sampled_from([None, 1 << 12])),  # the latter keeps one data state at most
     )  # fmt: skip
     rng = np.random.default_rng(3)
     values = rng.uniform(-2, 2, simulator.parameter_count)
@@ -57,8 +58,9 @@ def test_values_and_gradients_equal_cirq(data):
         resolved = cirq.resolve_parameters(circuit, dict(zip(simulator.symbols, parameters, strict=True)))
         return np.array([dense_expectations(p + resolved, sums, qubits) for p in prepared])
 
-    as_bytes = data.draw(st.booleans())
-    result, gradient = simulator.vjp(values, upstream, [serialize(p) if as_bytes else p for p in prepared])
+    items = [serialize(p) for p in prepared] if data.draw(st.booleans()) else prepared
+    simulator.vjp(values + 1, upstream[1:], items[1:])  # some circuits are known by now, others are not
+    result, gradient = simulator.vjp(values, upstream, items)
     np.testing.assert_allclose(result, expected(values), atol=1e-9)
     numeric = numeric_gradient(lambda v: (upstream * expected(v)).sum(), values)
     np.testing.assert_allclose(gradient, numeric.reshape(gradient.shape), atol=1e-6)
@@ -106,6 +108,17 @@ def test_a_wide_circuit_of_small_cones():
     values, gradient = simulator.vjp([0.4], np.ones((1, 1000)))
     np.testing.assert_allclose(values, np.cos(0.4), atol=1e-6)
     np.testing.assert_allclose(gradient, [-1000 * np.sin(0.4)], rtol=1e-5)
+
+
+def test_forgotten_data_circuits_are_prepared_anew(monkeypatch):
+    monkeypatch.setattr("qflock.engine.simulator._KNOWN_DATA_CIRCUITS", 4)
+    q = cirq.LineQubit(0)
+    simulator = Simulator(cirq.Circuit(cirq.rx(sympy.Symbol("a"))(q)), [cirq.Z(q)])
+    turns = np.arange(10) / 10
+    data = [serialize(cirq.Circuit(cirq.rx(t)(q))) for t in turns]
+    for first, last in ((0, 3), (3, 6), (0, 10), (2, 4)):
+        values = simulator.expectations([0.3], data[first:last])
+        np.testing.assert_allclose(values[:, 0], np.cos(turns[first:last] + 0.3), atol=1e-6)
 
 
 def test_results_repeat_exactly():

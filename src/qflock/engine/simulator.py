@@ -230,7 +230,7 @@ class Simulator:
             distinct, place = self._distinct(entries, angles)
             weights = None
             if word_weights is not None:
-                weights = word_weights[where]
+                weights = word_weights[where][distinct]
                 if len(distinct) < len(sample):
                     weights = np.zeros((len(distinct), words.shape[1]))
                     np.add.at(weights, place, word_weights[where])
@@ -254,9 +254,9 @@ class Simulator:
         if not batch or not self._parts:
             return []
         with self._lock:
-            placements = self._placements
             rows = np.zeros(batch, dtype=np.int64) if data is None else self._rows(data)
-            groups, entries, known = placements.groups[rows], placements.entries[rows], list(self._groups)
+            groups, entries = self._placements.groups[rows], self._placements.entries[rows]
+            known = self._groups
         first = groups[0, 0]
         if (groups == first).all():
             sample, part = (a.ravel() for a in np.indices(groups.shape))
