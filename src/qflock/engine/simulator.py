@@ -16,13 +16,13 @@ from qflock.circuits.observables import Observable, normalise
 from qflock.circuits.symbols import Expressions, natural_key, symbol_names
 from qflock.circuits.tensors import deserialize
 from qflock.engine.compiled import PauliWord, native_observables, native_program
+from qflock.engine.data_cones import DataCones
 from qflock.engine.evaluation import Lanes, Progress, Settings, evaluate
 from qflock.engine.memory import ITEM_BYTES, prefix_budget, states_that_fit
 from qflock.engine.processor import native, thread_count
-from qflock.engine.reductions import Part, Reductions, data_cone, parts_of
+from qflock.engine.reductions import Part, Reductions, parts_of
 from qflock.errors import CircuitError, EngineError, SymbolError
 from qflock.program.canonical import Canonical
-from qflock.program.cone import GateOrder
 from qflock.program.lower import lower
 from qflock.program.program import Program
 
@@ -133,6 +133,7 @@ class Simulator:
         self._words, self._coefficients = _words(self._observables, self._numbers)
         self._constants = np.array([o.constant for o in self._observables])
         self._parts = parts_of(program, self._words, self._reductions) if self._words else ()
+        self._data_cones = DataCones(self._parts, self._reductions)
         self._part_words = _rectangle([part.words for part in self._parts])
         self._lock = threading.Lock()
         for part in self._parts:
@@ -319,10 +320,8 @@ class Simulator:
 
     def _place(self, data: Program) -> int:
         """Finds, or makes, the group and the native data program of each part; returns the row of the placement."""
-        order = GateOrder(data.gates)
         groups, entries = [], []
-        for part in self._parts:
-            cone = data_cone(part, order, data.qubit_count, self._reductions)
+        for part, cone in zip(self._parts, self._data_cones.of(data), strict=True):
             groups.append(self._group(part, len(cone.qubits), True))
             entries.append(self._entry(self._groups[groups[-1]], cone))
         return self._placements.add(groups, entries)

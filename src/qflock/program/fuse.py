@@ -119,17 +119,23 @@ def factors(block: Block) -> tuple[tuple[Operator, tuple[int, ...], int], ...]:
     place = {q: bit for bit, q in enumerate(block.qubits)}
     everything = tuple(range(len(block.qubits) - 1, -1, -1))
     result: list[tuple[Operator, tuple[int, ...], int]] = []
-    run: NDArray[np.complex128] | None = None
+    run: list[tuple[Operator, tuple[int, ...]]] = []
     for gate in block.gates:
         places = tuple([place[q] for q in gate.qubits])
         if gate.operator.is_fixed:
-            matrix = embed(gate.operator, places, len(place))[0]
-            run = matrix if run is None else matrix @ run
+            run.append((gate.operator, places))
             continue
-        if run is not None:
-            result.append((fixed(run), everything, -1))
-            run = None
+        if run:
+            result.append((_product(tuple(run), len(place)), everything, -1))
+            run = []
         result.append((gate.operator, places, gate.expression))
-    if run is not None:
-        result.append((fixed(run), everything, -1))
+    if run:
+        result.append((_product(tuple(run), len(place)), everything, -1))
     return tuple(result)
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _product(run: tuple[tuple[Operator, tuple[int, ...]], ...], size: int) -> Operator:
+    """Fixed operators one after the other, as one operator on a block of `size` qubits."""
+    matrices = [embed(operator, places, size)[0] for operator, places in run]
+    return fixed(functools.reduce(lambda before, matrix: matrix @ before, matrices))
