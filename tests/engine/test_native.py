@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qflock.engine import oracle
-from qflock.engine.compiled import native_observables, native_program
+from qflock.engine.compiled import native_model, native_program
 from qflock.engine.evaluation import Settings, evaluate
 from qflock.engine.processor import available_instruction_sets, native_for
 from qflock.program.program import Program
@@ -24,7 +24,7 @@ def run(program, word_list, angles, upstream, *, isa, lanes, dtype, threads=1, d
     entries = None if data is None else np.array([table.add(native_program(module, d, bits)) for d in data])
     samples = len(upstream)
     return evaluate(
-        module, native_program(module, program, bits), native_observables(module, word_list), table, entries, samples, angles,
+        module, native_model(module, program, word_list, bits), table, entries, samples, angles,
         upstream, Settings(dtype, lanes, threads, None), "observable 0",
     )  # fmt: skip
 

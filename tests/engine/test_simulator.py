@@ -48,7 +48,7 @@ def test_values_and_gradients_equal_cirq(data):
     simulator = Simulator(
         circuit, sums, dtype="complex128", reductions=data.draw(st.sampled_from(SWITCHES)),
         lanes=data.draw(st.sampled_from(["batch", "amplitude", "auto"])), threads=data.draw(st.integers(1, 2)),
-        memory_budget=data.draw(st.sampled_from([None, 1 << 12])),  # the latter keeps one data state at most
+        memory_budget=data.draw(st.sampled_from([None, 1 << 14])),  # the latter keeps few data states, if any
     )  # fmt: skip
     rng = np.random.default_rng(3)
     values = rng.uniform(-2, 2, simulator.parameter_count)

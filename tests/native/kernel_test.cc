@@ -98,6 +98,57 @@ template <class T> double largest_error(int bits, int lane_bits, const Placement
   return error;
 }
 
+// e, the co-state and M of a readout against their definition.
+template <class T> double largest_readout_error(int bits, int lane_bits, const Placement& at) {
+  using Row = typename Lanes<T>::Row;
+  constexpr int width = Lanes<T>::width;
+  const size_t size = size_t(1) << bits, rows = size >> lane_bits;
+  std::vector<complexd> h(16);
+  for (int a = 0; a < 4; a++)
+    for (int b = 0; b <= a; b++) {
+      h[a * 4 + b] = complexd(T(uniform()), a == b ? T(0) : T(uniform()));
+      h[b * 4 + a] = std::conj(h[a * 4 + b]);
+    }
+  std::vector<T> re(16), im(16);
+  for (int k = 0; k < 16; k++) { re[k] = T(h[k].real()); im[k] = T(h[k].imag()); }
+  Buffer a, b;
+  Row *psi = a.rows<Row>(rows), *lambda = b.rows<Row>(rows);
+  typename Lanes<T>::vec weight{};
+  for (int l = 0; l < width; l++) weight[l] = lane_bits && l ? weight[0] : T(uniform());
+  for (size_t i = 0; i < rows; i++)
+    for (int l = 0; l < width; l++) {
+      psi[i].r[l] = T(uniform()); psi[i].i[l] = T(uniform());
+      lambda[i].r[l] = T(uniform()); lambda[i].i[l] = T(uniform());
+    }
+  const int samples = lane_bits ? 1 : width;
+  std::vector<State> x(samples, State(size)), y(samples, State(size));
+  for (int s = 0; s < samples; s++)
+    for (size_t i = 0; i < size; i++) {
+      x[s][i] = amplitude<T>(psi, i, lane_bits, s);
+      y[s][i] = amplitude<T>(lambda, i, lane_bits, s);
+    }
+  std::vector<complexd> M(16), expected_M(16);
+  std::vector<double> e(width), value_alone(width);
+  const Matrix<T> matrix{4, Shape::dense, re.data(), im.data()};
+  ReadoutKernel<T>::run(psi, nullptr, ptrdiff_t(rows), lane_bits, at, matrix, weight, value_alone.data(), nullptr);
+  ReadoutKernel<T>::run(psi, lambda, ptrdiff_t(rows), lane_bits, at, matrix, weight, e.data(), M.data());
+  double error = 0;
+  for (int s = 0; s < samples; s++) {
+    const State hx = times(h, at, x[s]);
+    double expected = 0, found = 0, alone = 0;
+    for (size_t i = 0; i < size; i++) {
+      expected += (std::conj(x[s][i]) * hx[i]).real();
+      error = std::max(error, std::abs(amplitude<T>(lambda, i, lane_bits, s) - (y[s][i] + double(weight[s]) * hx[i])));
+      for (int c = 0; c < 4; c++)
+        expected_M[size_t(bits_of(i, at)) * 4 + c] += double(weight[s]) * std::conj(x[s][i]) * x[s][with_bits(i, at, c)];
+    }
+    for (int l = 0; l < (lane_bits ? width : 1); l++) { found += e[s + l]; alone += value_alone[s + l]; }
+    error = std::max({error, std::abs(found - expected) / 16, std::abs(alone - expected) / 16});
+  }
+  for (size_t k = 0; k < 16; k++) error = std::max(error, std::abs(M[k] - expected_M[k]) / 16);
+  return error;
+}
+
 template <class T> int check(const char* name, double tolerance) {
   const int bits = 7;
   int failures = 0, cases = 0;
@@ -111,6 +162,15 @@ template <class T> int check(const char* name, double tolerance) {
           if (a == b && b == c) at = {1, {a}};
           else if (a == b) at = {2, {a, c}};
           else at = {3, {a, b, c}};
+          if (at.qubits == 2) {
+            const double error = largest_readout_error<T>(bits, lane_bits, at);
+            worst = std::max(worst, error);
+            cases++;
+            if (!(error < tolerance)) {
+              std::printf("%s lane_bits %d readout of (%d %d): error %g\n", name, lane_bits, a, c, error);
+              failures++;
+            }
+          }
           for (Shape shape : {Shape::dense, Shape::real, Shape::diagonal}) {
             if (at.qubits != 2 && shape != Shape::dense) continue;
             const double error = largest_error<T>(bits, lane_bits, at, shape);

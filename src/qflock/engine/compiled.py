@@ -80,13 +80,19 @@ def _shape(block: Block, parts: Sequence[_Factor]) -> str:
     return "real" if all(op.real for op, _, _ in parts) else "dense"
 
 
-def native_observables(module: Any, words: Sequence[PauliWord]) -> Any:
-    """Pauli words, each an observable of its own with coefficient one.
+def native_model(module: Any, program: Program, words: Sequence[PauliWord], bits: int) -> Any:
+    """A program and the Pauli words that are measured after it, each an observable of its own with coefficient one.
 
     Args:
         module: The native module.
+        program: The program.
         words: Pauli words on the program's qubit numbers.
+        bits: Qubits of the state, at least the program's.
     """
+    return module.Model(native_program(module, program, bits), _native_observables(module, words))
+
+
+def _native_observables(module: Any, words: Sequence[PauliWord]) -> Any:
     terms = np.zeros((len(words), 4), dtype=np.uint64)
     for row, word in enumerate(words):
         x = sum(1 << q for q, pauli in word if pauli in "XY")

@@ -47,7 +47,6 @@ class Result:
 def evaluate(
     module: Any,
     model: Any,
-    observables: Any,
     data: Any,
     entries: NDArray[np.int64] | None,
     samples: int,
@@ -61,8 +60,7 @@ def evaluate(
 
     Args:
         module: The native module.
-        model: The native program.
-        observables: Native observables.
+        model: The native model, a program and its observables.
         data: A native table of data circuits.
         entries: The place in `data` of each sample's circuit, or None where all start at |0...0>.
         samples: Size of the batch.
@@ -75,14 +73,13 @@ def evaluate(
     Raises:
         MemoryBudgetError: If one state does not fit.
     """
-    values = np.zeros((samples, observables.count))
+    values = np.zeros((samples, model.observable_count))
     gradient = None if upstream is None else np.zeros(angles.shape)
     if samples == 0:
         return Result(values, gradient)
     layout = _layout(module, model.bits, samples, angles.ndim == 2, upstream is not None, settings, what)
     module.evaluate(
         model,
-        observables,
         data,
         entries,
         np.ascontiguousarray(angles),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from qflock.circuits.observables import Observable, normalise
 from qflock.circuits.symbols import Expressions, natural_key, symbol_names
 from qflock.circuits.tensors import deserialize
-from qflock.engine.compiled import PauliWord, native_observables, native_program
+from qflock.engine.compiled import PauliWord, native_model, native_program
 from qflock.engine.data_cones import DataCones
 from qflock.engine.evaluation import Lanes, Progress, Settings, evaluate
 from qflock.engine.memory import ITEM_BYTES, prefix_budget, states_that_fit
@@ -38,15 +38,13 @@ class _Group:
     """Parts with the same program, on states of the same size: they are evaluated as one batch.
 
     Args:
-        model: The native program.
-        observables: The native observables.
+        model: The native model.
         part: One of the parts, for its name.
         data: The native table of the data circuits' programs.
         known: The place in `data` of each program.
     """
 
     model: Any
-    observables: Any
     part: Part
     data: Any
     known: dict[object, int] = field(default_factory=dict)
@@ -236,7 +234,7 @@ class Simulator:
                     weights = np.zeros((len(distinct), words.shape[1]))
                     np.add.at(weights, place, word_weights[where])
             done = evaluate(
-                self._module, group.model, group.observables, group.data, None if data is None else entries[distinct],
+                self._module, group.model, group.data, None if data is None else entries[distinct],
                 len(distinct), angles if angles.ndim == 1 else angles[sample], weights, self._settings,
                 self._name(group.part), progress,
             )  # fmt: skip
@@ -334,8 +332,7 @@ class Simulator:
             number = self._group_numbers[key] = len(self._groups)
             self._groups.append(
                 _Group(
-                    native_program(self._module, program, self._bits(qubit_count)),
-                    native_observables(self._module, part.local_words),
+                    native_model(self._module, program, part.local_words, self._bits(qubit_count)),
                     part,
                     self._module.DataTable(self._state_budget),
                 )

@@ -9,7 +9,8 @@
 #endif
 
 #include "data.h"
-#include "observables.h"
+#include "model.h"
+#include "readout.h"
 #include "sweeps.h"
 
 namespace qflock {
@@ -45,9 +46,9 @@ template <class T> class Evaluator {
   static constexpr int width = L::width;
 
   // values: (size, observables); gradient: (expressions) or (size, expressions), added to; null without upstream.
-  static void run(const Program& model, const Observables& obs, const Batch& batch, const Options& options,
-                  double* values, double* gradient, const Progress* progress) {
-    Evaluator e(model, obs, batch, options, values, gradient, progress);
+  static void run(const Model& model, const Batch& batch, const Options& options, double* values, double* gradient,
+                  const Progress* progress) {
+    Evaluator e(model, batch, options, values, gradient, progress);
     e.prepare();
     if (options.batch_lanes) e.over_samples((batch.size + width - 1) / width, [&](ptrdiff_t g, int t) { e.group(g, t); });
     else if (!options.share_state) e.over_samples(batch.size, [&](ptrdiff_t s, int t) { e.sample(s, t, 1); });
@@ -56,33 +57,66 @@ template <class T> class Evaluator {
   }
 
  private:
-  const Program& model;
+  // The matrices that angles determine.
+  struct Matrices {
+    MatrixSet<T> forward, inverse;
+    std::vector<T> readout_re, readout_im;  // H = U^+ P U of each readout
+    std::vector<complexd> readout_after;    // P U
+
+    Matrix<T> readout(size_t k) const { return {4, Shape::dense, readout_re.data() + 16 * k, readout_im.data() + 16 * k}; }
+  };
+
+  const Model& model;
+  const Program& program;
   const Observables& obs;
   const Batch& batch;
   const Options& options;
   double* values;
   double* gradient;
   const Progress* progress;
-  const Schedule& schedule;
+  const Schedule &schedule, &readout_schedule;
   std::vector<const DataTable::Entry*> data;      // of each sample
-  MatrixSet<T> forward, inverse;                  // of the shared angles
+  Matrices shared;                                // of the shared angles
   std::vector<std::vector<complexd>> transition;  // G per thread
+  std::vector<std::vector<complexd>> read;        // M of the readouts per thread
 
-  Evaluator(const Program& m, const Observables& o, const Batch& b, const Options& p, double* v, double* g,
-            const Progress* report)
-      : model(m), obs(o), batch(b), options(p), values(v), gradient(g), progress(report),
-        schedule(m.schedule(p.batch_lanes ? 0 : L::qubits, p.slice_bits)) {}
+  Evaluator(const Model& m, const Batch& b, const Options& p, double* v, double* g, const Progress* report)
+      : model(m), program(m.program), obs(m.observables), batch(b), options(p), values(v), gradient(g), progress(report),
+        schedule(m.program.schedule(lane_bits(), p.slice_bits)),
+        readout_schedule(m.readout_schedule(lane_bits(), p.slice_bits)) {}
+
+  int lane_bits() const { return options.batch_lanes ? 0 : L::qubits; }
 
   void prepare() {
     if (batch.data) take_data();
-    transition.assign(size_t(options.threads), std::vector<complexd>(gradient ? model.matrix_elements : 0));
-    if (!batch.angles_per_sample) load(batch.angles, forward, inverse);
+    transition = per_thread(program.matrix_elements, options.threads);
+    read = per_thread(16 * model.readouts.size(), options.threads);
+    if (!batch.angles_per_sample) load(batch.angles, shared);
   }
-  void load(const double* angles, MatrixSet<T>& u, MatrixSet<T>& v) const {
-    std::vector<complexd> matrices(model.matrix_elements);
-    model.matrices(angles, matrices.data());
-    u.load(model.templates, matrices, false);
-    if (gradient) v.load(model.templates, matrices, true);
+  std::vector<std::vector<complexd>> per_thread(size_t size, int threads) const {
+    return std::vector<std::vector<complexd>>(size_t(threads), std::vector<complexd>(gradient ? size : 0));
+  }
+  void load(const double* angles, Matrices& to) const {
+    std::vector<complexd> matrices(program.matrix_elements);
+    program.matrices(angles, matrices.data());
+    to.forward.load(program.templates, matrices, false);
+    if (gradient) to.inverse.load(program.templates, matrices, true);
+    const size_t size = 16 * model.readouts.size();
+    to.readout_re.resize(size);
+    to.readout_im.resize(size);
+    to.readout_after.resize(size);
+    for (size_t k = 0; k < model.readouts.size(); k++) {
+      const complexd* u = matrices.data() + program.templates[model.readouts[k].block.templ].offset;
+      complexd* after = to.readout_after.data() + 16 * k;
+      model.readouts[k].after(4, u, after);
+      for (int a = 0; a < 4; a++)
+        for (int b = 0; b < 4; b++) {
+          complexd h = 0;
+          for (int c = 0; c < 4; c++) h += std::conj(u[c * 4 + a]) * after[c * 4 + b];
+          to.readout_re[16 * k + a * 4 + b] = T(h.real());
+          to.readout_im[16 * k + a * 4 + b] = T(h.imag());
+        }
+    }
   }
 
   // The batch's data circuits, with their states where these may be kept.
@@ -94,7 +128,7 @@ template <class T> class Evaluator {
       if (options.share_state) for (size_t k = 0; k < fresh.size(); k++) one(ptrdiff_t(k), options.threads);
       else over_samples(ptrdiff_t(fresh.size()), [&](ptrdiff_t k, int) { one(k, 1); }, false);
     };
-    data = batch.data->take<Row>(batch.entries, batch.size, ptrdiff_t(1) << (model.bits - L::qubits), prepare);
+    data = batch.data->take<Row>(batch.entries, batch.size, ptrdiff_t(1) << (program.bits - L::qubits), prepare);
   }
 
   template <class Body> void over_samples(ptrdiff_t count, const Body& body, bool report = true) {
@@ -125,7 +159,7 @@ template <class T> class Evaluator {
 
   // The state that a data circuit prepares, in amplitude lanes.
   void prepare_data(const Program& circuit, Row* psi, int threads) const {
-    ground_state(psi, ptrdiff_t(1) << (model.bits - L::qubits), false, threads);
+    ground_state(psi, ptrdiff_t(1) << (program.bits - L::qubits), false, threads);
     Sweeper<T>::forward(circuit, circuit.schedule(L::qubits, options.slice_bits), circuit.template constant<T>(), psi, threads,
                         nullptr);
   }
@@ -146,16 +180,29 @@ template <class T> class Evaluator {
     const ptrdiff_t rows = ptrdiff_t(1) << schedule.row_bits;
     Row* psi = w.psi.template rows<Row>(size_t(rows));
     start(s, psi, threads);
-    MatrixSet<T> own, own_inverse;
-    const double* angles = batch.angles + (batch.angles_per_sample ? s * model.expressions : 0);
-    if (batch.angles_per_sample) load(angles, own, own_inverse);
+    Matrices own;
+    const double* angles = batch.angles + (batch.angles_per_sample ? s * program.expressions : 0);
+    if (batch.angles_per_sample) load(angles, own);
+    const Matrices& matrices = batch.angles_per_sample ? own : shared;
     const Progress share = [&](double part) { if (progress && threads > 1) stage(s, 0.0, 0.3, part); };
-    Sweeper<T>::forward(model, schedule, batch.angles_per_sample ? own : forward, psi, threads, &share);
+    Sweeper<T>::forward(program, schedule, matrices.forward, psi, threads, &share);
 
     std::vector<double> lanes(size_t(obs.count) * width * threads, 0.0);
     each_part(rows, threads, [&](ptrdiff_t begin, ptrdiff_t end, int part) {
       Measure<T>::expectations(obs, psi, begin, end, L::qubits, lanes.data() + size_t(part) * obs.count * width);
     });
+    Row* lambda = nullptr;
+    std::vector<double> weights(size_t(obs.count) * width);
+    if (gradient) {
+      for (int o = 0; o < obs.count; o++)
+        std::fill_n(weights.begin() + ptrdiff_t(o) * width, width, batch.upstream[s * obs.count + o]);
+      lambda = w.lambda.template rows<Row>(size_t(rows));
+      each_part(rows, threads, [&](ptrdiff_t begin, ptrdiff_t end, int) {
+        Measure<T>::costate(obs, psi, lambda, begin, end, L::qubits, weights.data());
+      });
+    }
+    auto gathered = batch.angles_per_sample ? per_thread(16 * model.readouts.size(), threads) : own_part(read, thread, threads);
+    read_out(matrices, psi, lambda, threads, weights.data(), lanes.data(), gathered);
     for (int o = 0; o < obs.count; o++) {
       double sum = 0;
       for (int p = 0; p < threads; p++)
@@ -164,29 +211,54 @@ template <class T> class Evaluator {
     }
     if (gradient == nullptr) return;
 
-    std::vector<double> weights(size_t(obs.count) * width);
-    for (int o = 0; o < obs.count; o++)
-      std::fill_n(weights.begin() + ptrdiff_t(o) * width, width, batch.upstream[s * obs.count + o]);
-    Row* lambda = w.lambda.template rows<Row>(size_t(rows));
-    each_part(rows, threads, [&](ptrdiff_t begin, ptrdiff_t end, int) {
-      Measure<T>::costate(obs, psi, lambda, begin, end, L::qubits, weights.data());
-    });
     const Progress rest = [&](double part) { if (progress && threads > 1) stage(s, 0.3, 1.0, part); };
+    auto G = batch.angles_per_sample ? per_thread(program.matrix_elements, threads) : own_part(transition, thread, threads);
+    Sweeper<T>::adjoint(program, schedule, matrices.inverse, psi, lambda, threads, G, &rest);
     if (!batch.angles_per_sample) {
-      std::vector<std::vector<complexd>>& G = transition;
-      if (threads > 1) return Sweeper<T>::adjoint(model, schedule, inverse, psi, lambda, threads, G, &rest);
-      // each_slice numbers the threads of its own team, which is one here: hand it this thread's buffer.
-      std::vector<std::vector<complexd>> own_G(1);
-      own_G[0].swap(G[thread]);
-      Sweeper<T>::adjoint(model, schedule, inverse, psi, lambda, 1, own_G, &rest);
-      own_G[0].swap(G[thread]);
+      give_back(read, thread, gathered);
+      give_back(transition, thread, G);
       return;
     }
-    std::vector<std::vector<complexd>> G(size_t(threads), std::vector<complexd>(model.matrix_elements));
-    Sweeper<T>::adjoint(model, schedule, own_inverse, psi, lambda, threads, G, &rest);
     add_up(G);
-    model.contract(angles, G[0].data(), gradient + s * model.expressions);
+    add_up(gathered);
+    add_readouts(matrices, gathered[0], G[0]);
+    program.contract(angles, G[0].data(), gradient + s * program.expressions);
   }
+
+  // Sweeps number the threads of their own team: one thread among many that have a sample each is number 0 to them.
+  static std::vector<std::vector<complexd>> own_part(std::vector<std::vector<complexd>>& all, int thread, int threads) {
+    std::vector<std::vector<complexd>> part(static_cast<size_t>(threads));
+    for (int t = 0; t < threads; t++) part[t].swap(all[threads == 1 ? thread : t]);
+    return part;
+  }
+  static void give_back(std::vector<std::vector<complexd>>& all, int thread, std::vector<std::vector<complexd>>& part) {
+    for (size_t t = 0; t < part.size(); t++) part[t].swap(all[part.size() == 1 ? size_t(thread) : t]);
+  }
+
+  // lanes: (threads, observables, width), added to.
+  void read_out(const Matrices& matrices, const Row* psi, Row* lambda, int threads, const double* weights, double* lanes,
+                std::vector<std::vector<complexd>>& gathered) const {
+    Sweeper<T>::readouts(readout_schedule, psi, lambda, threads,
+                         [&](int k, const Row* x, Row* y, ptrdiff_t rows, const Placement& at, int t) {
+      const int o = model.readouts[k].observable;
+      typename L::vec weight{};
+      if (y) for (int l = 0; l < width; l++) weight[l] = T(weights[size_t(o) * width + l]);
+      ReadoutKernel<T>::run(x, y, rows, lane_bits(), at, matrices.readout(size_t(k)), weight,
+                            lanes + (size_t(t) * obs.count + o) * width, y ? gathered[t].data() + 16 * k : nullptr);
+    });
+  }
+
+  // G[a,b] += sum_c conj((P U)[a,c]) M[c,b], since the co-state behind the block is w P U psi.
+  void add_readouts(const Matrices& matrices, const std::vector<complexd>& M, std::vector<complexd>& G) const {
+    for (size_t k = 0; k < model.readouts.size(); k++) {
+      complexd* g = G.data() + program.templates[model.readouts[k].block.templ].offset;
+      for (int a = 0; a < 4; a++)
+        for (int b = 0; b < 4; b++)
+          for (int c = 0; c < 4; c++)
+            g[a * 4 + b] += std::conj(matrices.readout_after[16 * k + a * 4 + c]) * M[16 * k + c * 4 + b];
+    }
+  }
+
   void stage(ptrdiff_t s, double from, double to, double part) const {
     (*progress)((double(s) + from + (to - from) * part) / double(batch.size));
   }
@@ -195,33 +267,34 @@ template <class T> class Evaluator {
   void group(ptrdiff_t g, int thread) {
     Workspace& w = Workspace::of_this_thread();
     ReleaseLarge guard{w};
-    const ptrdiff_t rows = ptrdiff_t(1) << model.bits, first = g * width;
+    const ptrdiff_t rows = ptrdiff_t(1) << program.bits, first = g * width;
     const int filled = int(std::min<ptrdiff_t>(width, batch.size - first));
     Row* psi = w.psi.template rows<Row>(size_t(rows));
     if (batch.data == nullptr) ground_state(psi, rows, true, 1);
     else fill_lanes(psi, first, filled);
-    Sweeper<T>::forward(model, schedule, forward, psi, 1, nullptr);
+    Sweeper<T>::forward(program, schedule, shared.forward, psi, 1, nullptr);
 
-    std::vector<double> lanes(size_t(obs.count) * width, 0.0);
+    std::vector<double> lanes(size_t(obs.count) * width, 0.0), weights(size_t(obs.count) * width, 0.0);
     Measure<T>::expectations(obs, psi, 0, rows, 0, lanes.data());
+    Row* lambda = nullptr;
+    if (gradient) {
+      for (int l = 0; l < filled; l++)
+        for (int o = 0; o < obs.count; o++) weights[size_t(o) * width + l] = batch.upstream[(first + l) * obs.count + o];
+      lambda = w.lambda.template rows<Row>(size_t(rows));
+      Measure<T>::costate(obs, psi, lambda, 0, rows, 0, weights.data());
+    }
+    auto gathered = own_part(read, thread, 1), G = own_part(transition, thread, 1);
+    read_out(shared, psi, lambda, 1, weights.data(), lanes.data(), gathered);
     for (int l = 0; l < filled; l++)
       for (int o = 0; o < obs.count; o++)
         values[(first + l) * obs.count + o] = lanes[size_t(o) * width + l];
-    if (gradient == nullptr) return;
-
-    std::vector<double> weights(size_t(obs.count) * width, 0.0);
-    for (int l = 0; l < filled; l++)
-      for (int o = 0; o < obs.count; o++) weights[size_t(o) * width + l] = batch.upstream[(first + l) * obs.count + o];
-    Row* lambda = w.lambda.template rows<Row>(size_t(rows));
-    Measure<T>::costate(obs, psi, lambda, 0, rows, 0, weights.data());
-    std::vector<std::vector<complexd>> G(1);
-    G[0].swap(transition[thread]);
-    Sweeper<T>::adjoint(model, schedule, inverse, psi, lambda, 1, G, nullptr);
-    G[0].swap(transition[thread]);
+    if (gradient) Sweeper<T>::adjoint(program, schedule, shared.inverse, psi, lambda, 1, G, nullptr);
+    give_back(read, thread, gathered);
+    give_back(transition, thread, G);
   }
 
   void fill_lanes(Row* psi, ptrdiff_t first, int filled) const {
-    const ptrdiff_t rows = ptrdiff_t(1) << (model.bits - L::qubits);
+    const ptrdiff_t rows = ptrdiff_t(1) << (program.bits - L::qubits);
     const Row* states[width];
     for (int l = 0; l < filled; l++) {
       states[l] = kept_state(*data[first + l]);
@@ -257,7 +330,9 @@ template <class T> class Evaluator {
   void finish() {
     if (gradient == nullptr || batch.angles_per_sample) return;
     add_up(transition);
-    model.contract(batch.angles, transition[0].data(), gradient);
+    add_up(read);
+    add_readouts(shared, read[0], transition[0]);
+    program.contract(batch.angles, transition[0].data(), gradient);
   }
 };
 

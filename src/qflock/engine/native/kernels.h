@@ -69,7 +69,7 @@ template <class T> class Kernel {
     }
   }
 
- private:
+ protected:
   enum class Mode { apply, adjoint, gather };
 
   template <Mode Do>
@@ -196,10 +196,7 @@ template <class T> class Kernel {
   static void mixed(Row* __restrict s, Row* __restrict t, ptrdiff_t rows, int row, const Matrix<T>& u,
                     std::complex<double>* G) {
     if constexpr (Lane < L::qubits) {
-      const auto entry = [](int k, int lane) {  // k = (row part r, row part c, exchanged or not)
-        const int r = k >> 2, c = (k >> 1) & 1, bit = (lane >> Lane) & 1;
-        return (r * 2 + bit) * 4 + c * 2 + (bit ^ (k & 1));
-      };
+      const auto entry = mixed_entry<Lane>;
       vec cr[8]{}, ci[8]{};
       Row g[8];
       for (int k = 0; k < 8; k++) {
@@ -231,6 +228,11 @@ template <class T> class Kernel {
           for (int l = 0; l < width; l++) G[entry(k, l)] += std::complex<double>(g[k].r[l], g[k].i[l]);
     }
   }
+  // The matrix element behind coefficient k = (row part r, row part c, exchanged or not) in a lane.
+  template <int Lane> static int mixed_entry(int k, int lane) {
+    const int r = k >> 2, c = (k >> 1) & 1, bit = (lane >> Lane) & 1;
+    return (r * 2 + bit) * 4 + c * 2 + (bit ^ (k & 1));
+  }
   template <int Lane> static QF_INLINE void spread(const Row& x0, const Row& x1, Row* x) {
     x[0] = x0; x[1] = L::template exchange<(1 << Lane)>(x0);
     x[2] = x1; x[3] = L::template exchange<(1 << Lane)>(x1);
@@ -240,10 +242,7 @@ template <class T> class Kernel {
   template <Mode Do, Shape S, int A, int B>
   static void inside(Row* __restrict s, Row* __restrict t, ptrdiff_t rows, const Matrix<T>& u, std::complex<double>* G) {
     if constexpr (B < L::qubits) {
-      const auto entry = [](int m, int lane) {
-        const int at = ((lane >> A) & 1) | ((lane >> B) & 1) << 1;
-        return at * 4 + (at ^ m);
-      };
+      const auto entry = inside_entry<A, B>;
       vec cr[4]{}, ci[4]{};
       Row g[4];
       for (int m = 0; m < 4; m++) {
@@ -271,6 +270,11 @@ template <class T> class Kernel {
         for (int m = 0; m < 4; m++)
           for (int l = 0; l < width; l++) G[entry(m, l)] += std::complex<double>(g[m].r[l], g[m].i[l]);
     }
+  }
+  // The matrix element behind coefficient m (which of the two bits are exchanged) in a lane.
+  template <int A, int B> static int inside_entry(int m, int lane) {
+    const int at = ((lane >> A) & 1) | ((lane >> B) & 1) << 1;
+    return at * 4 + (at ^ m);
   }
   template <int A, int B> static QF_INLINE void spread(const Row& v, Row* x) {
     x[0] = v;

@@ -78,7 +78,7 @@ Progress guarded(const std::function<void(double)>& callback) {
   };
 }
 
-void evaluate(const Program& model, const Observables& obs, DataTable* data, std::optional<Array<int64_t>> entries,
+void evaluate(const Model& model, DataTable* data, std::optional<Array<int64_t>> entries,
               Array<double> angles, bool angles_per_sample, std::optional<Array<double>> upstream, nb::ndarray<double, nb::c_contig, nb::device::cpu> values,
               std::optional<nb::ndarray<double, nb::c_contig, nb::device::cpu>> gradient, bool double_precision,
               bool batch_lanes, bool share_state, int threads, int slice_bits,
@@ -99,8 +99,8 @@ void evaluate(const Program& model, const Observables& obs, DataTable* data, std
   if (progress) report = guarded(*progress);
   nb::gil_scoped_release unlocked;
   const Progress* p = progress ? &report : nullptr;
-  if (double_precision) Evaluator<double>::run(model, obs, batch, options, to, out, p);
-  else Evaluator<float>::run(model, obs, batch, options, to, out, p);
+  if (double_precision) Evaluator<double>::run(model, batch, options, to, out, p);
+  else Evaluator<float>::run(model, batch, options, to, out, p);
 }
 
 bool supported() {
@@ -127,6 +127,11 @@ NB_MODULE(QFLOCK_MODULE, m) {
       .def_ro("expressions", &Program::expressions)
       .def_prop_ro("block_count", [](const Program& p) { return p.blocks.size(); });
   nb::class_<Observables>(m, "Observables").def_ro("count", &Observables::count);
+  nb::class_<Model>(m, "Model")
+      .def(nb::init<const Program&, const Observables&>())
+      .def_prop_ro("bits", [](const Model& model) { return model.program.bits; })
+      .def_prop_ro("observable_count", [](const Model& model) { return model.observables.count; })
+      .def_prop_ro("readout_count", [](const Model& model) { return model.readouts.size(); });
   nb::class_<StateBudget>(m, "StateBudget").def(nb::init<int64_t>()).def_prop_ro("left", [](const StateBudget& b) {
     return b.left.load();
   });
@@ -135,8 +140,7 @@ NB_MODULE(QFLOCK_MODULE, m) {
       .def("add", [](DataTable& table, std::shared_ptr<Program> program) { return table.add(std::move(program)); });
   m.def("make_program", &make_program);
   m.def("make_observables", &make_observables);
-  m.def("evaluate", &evaluate, nb::arg("model"), nb::arg("observables"), nb::arg("data"),
-        nb::arg("entries").none(), nb::arg("angles"), nb::arg("angles_per_sample"), nb::arg("upstream").none(), nb::arg("values"), nb::arg("gradient").none(),
+  m.def("evaluate", &evaluate, nb::arg("model"), nb::arg("data"), nb::arg("entries").none(), nb::arg("angles"), nb::arg("angles_per_sample"), nb::arg("upstream").none(), nb::arg("values"), nb::arg("gradient").none(),
         nb::arg("double_precision"), nb::arg("batch_lanes"), nb::arg("share_state"), nb::arg("threads"),
         nb::arg("slice_bits"), nb::arg("progress").none());
 }

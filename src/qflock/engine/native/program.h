@@ -35,7 +35,8 @@ struct Template {
 struct Block {
   int templ = 0;
   Placement at;
-  bool undone = false;  // the adjoint pass has to un-apply it
+  bool undone = false;     // the adjoint pass has to un-apply it
+  bool trainable = false;  // and to gather its gradient
 };
 
 // The matrices of all templates in the precision T of the states.
@@ -57,6 +58,23 @@ template <class T> struct MatrixSet {
 };
 
 struct Schedule;
+
+// Values that are worked out once for each key; may be asked for by several threads. A copy starts empty.
+template <class Key, class Value> class Once {
+ public:
+  Once() = default;
+  Once(const Once&) {}
+  template <class Make> const Value& get(const Key& key, const Make& make) const {
+    std::lock_guard<std::mutex> lock(guard_);
+    auto& known = known_[key];
+    if (!known) known = std::make_shared<const Value>(make());
+    return *known;
+  }
+
+ private:
+  mutable std::mutex guard_;
+  mutable std::map<Key, std::shared_ptr<const Value>> known_;
+};
 
 class Program {
  public:
@@ -101,8 +119,10 @@ class Program {
   void mark_undone() {
     std::vector<char> matters(size_t(bits), 0);
     for (auto& b : blocks) {
+      b.trainable = templates[b.templ].trainable;
+      b.undone = false;
       for (int j = 0; j < b.at.qubits; j++) b.undone = b.undone || matters[b.at.bits[j]];
-      if (!b.undone && !templates[b.templ].trainable) continue;
+      if (!b.undone && !b.trainable) continue;
       for (int j = 0; j < b.at.qubits; j++) matters[b.at.bits[j]] = 1;
     }
   }
@@ -163,8 +183,7 @@ class Program {
   const Schedule& schedule(int lane_bits, int slice_bits) const;
 
  private:
-  mutable std::mutex guard_;
-  mutable std::map<std::pair<int, int>, std::shared_ptr<const Schedule>> schedules_;
+  Once<std::pair<int, int>, Schedule> schedules_;
 
   static const complexd* factor_matrix(const Template& t, const Factor& f, const double* x,
                                        std::vector<complexd>& scratch) {

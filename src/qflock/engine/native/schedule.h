@@ -89,16 +89,13 @@ inline Schedule make_schedule(const Program& program, int lane_bits, int slice_b
   for (auto& sweep : schedule.sweeps)
     for (const auto& b : sweep.blocks) {
       sweep.undone = sweep.undone || b.undone;
-      sweep.differentiated = sweep.undone || sweep.differentiated || program.templates[b.templ].trainable;
+      sweep.differentiated = sweep.differentiated || b.undone || b.trainable;
     }
   return schedule;
 }
 
 inline const Schedule& Program::schedule(int lane_bits, int slice_bits) const {
-  std::lock_guard<std::mutex> lock(guard_);
-  auto& known = schedules_[{lane_bits, slice_bits}];
-  if (!known) known = std::make_shared<const Schedule>(make_schedule(*this, lane_bits, slice_bits));
-  return *known;
+  return schedules_.get({lane_bits, slice_bits}, [&] { return make_schedule(*this, lane_bits, slice_bits); });
 }
 
 }  // namespace qflock

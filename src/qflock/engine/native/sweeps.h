@@ -21,7 +21,7 @@ template <class T> class Sweeper {
                       const Progress* progress) {
     for (size_t s = 0; s < schedule.sweeps.size(); s++) {
       const Sweep& sweep = schedule.sweeps[s];
-      each_slice(schedule, sweep, psi, static_cast<Row*>(nullptr), true, threads, [&](Row* x, Row*, ptrdiff_t rows, int) {
+      each_slice(schedule, sweep, psi, static_cast<Row*>(nullptr), Changes::psi, threads, [&](Row* x, Row*, ptrdiff_t rows, int) {
         for (const auto& b : sweep.blocks)
           Kernel<T>::apply(x, rows, schedule.lane_bits, b.at, u.of(program.templates[b.templ]));
       });
@@ -36,24 +36,36 @@ template <class T> class Sweeper {
     for (int s = count - 1; s >= 0; s--) {
       const Sweep& sweep = schedule.sweeps[s];
       if (!sweep.differentiated) continue;
-      each_slice(schedule, sweep, psi, lambda, sweep.undone, threads, [&](Row* x, Row* y, ptrdiff_t rows, int thread) {
+      each_slice(schedule, sweep, psi, lambda, sweep.undone ? Changes::both : Changes::neither, threads, [&](Row* x, Row* y, ptrdiff_t rows, int thread) {
         for (auto b = sweep.blocks.rbegin(); b != sweep.blocks.rend(); ++b) {
           const Template& t = program.templates[b->templ];
           Kernel<T>::adjoint(x, y, rows, schedule.lane_bits, b->at, inverse.of(t),
-                             t.trainable ? G[thread].data() + t.offset : nullptr, b->undone);
+                             b->trainable ? G[thread].data() + t.offset : nullptr, b->undone);
         }
       });
       if (progress) (*progress)(double(count - s) / double(count));
     }
   }
 
+  // body(readout, psi slice, lambda slice or null, rows, placement, thread) for each readout in a schedule of readouts.
+  template <class Body>
+  static void readouts(const Schedule& schedule, const Row* psi, Row* lambda, int threads, const Body& body) {
+    for (const auto& sweep : schedule.sweeps)
+      each_slice(schedule, sweep, const_cast<Row*>(psi), lambda, lambda ? Changes::lambda : Changes::neither, threads,
+                 [&](Row* x, Row* y, ptrdiff_t rows, int thread) {
+                   for (const auto& b : sweep.blocks) body(b.templ, x, y, rows, b.at, thread);
+                 });
+  }
+
   static int thread_number();
 
  private:
+  enum class Changes { neither, psi, lambda, both };
+
   // Calls body(psi slice, lambda slice, rows, thread) for each slice, with slices brought together when they are not
-  // contiguous in memory, and put back where they `changed`.
+  // contiguous in memory, and put back where the body changes them.
   template <class Body>
-  static void each_slice(const Schedule& schedule, const Sweep& sweep, Row* psi, Row* lambda, bool changed, int threads,
+  static void each_slice(const Schedule& schedule, const Sweep& sweep, Row* psi, Row* lambda, Changes changes, int threads,
                          const Body& body) {
     const int inner = int(sweep.row_bits.size());
     int run_bits = 0;
@@ -86,9 +98,8 @@ template <class T> class Sweeper {
       copy_in(psi + base, x, run_at, run);
       if (lambda) copy_in(lambda + base, y, run_at, run);
       body(x, y, rows, thread);
-      if (!changed) continue;
-      copy_out(x, psi + base, run_at, run);
-      if (lambda) copy_out(y, lambda + base, run_at, run);
+      if (changes == Changes::psi || changes == Changes::both) copy_out(x, psi + base, run_at, run);
+      if (changes == Changes::lambda || changes == Changes::both) copy_out(y, lambda + base, run_at, run);
     }
   }
   static void copy_in(const Row* from, Row* to, const std::vector<ptrdiff_t>& run_at, ptrdiff_t run) {
