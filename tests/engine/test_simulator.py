@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qflock.circuits.tensors import serialize
+from qflock.engine.expectation import expectation
 from qflock.engine.reductions import Reductions
 from qflock.engine.simulator import Simulator
 from qflock.errors import CircuitError, EngineError, MemoryBudgetError, ObservableError, SymbolError
@@ -136,6 +137,28 @@ def test_results_repeat_exactly():
         assert (first[1] == again[1]).all()
 
 
+def test_progress_never_goes_back_and_ends_at_one():
+    qubits = cirq.LineQubit.range(14)
+    angle = sympy.Symbol("w")
+    circuit = cirq.Circuit(
+        cirq.rx(angle).on_each(*qubits), [cirq.CZ(a, b) for a, b in itertools.pairwise(qubits)]
+    )
+    seen: list[float] = []
+    simulator = Simulator(circuit, [cirq.Y(q) for q in qubits])
+    simulator.vjp([[0.1], [0.2], [0.3]], np.ones((3, 14)), progress=seen.append)
+    assert seen == sorted(seen)
+    assert seen[-1] == pytest.approx(1)
+
+
+def test_a_progress_bar_appears_where_work_is_long(monkeypatch, capsys):
+    monkeypatch.setattr("qflock.engine.progress._QUIET_SECONDS", 0)
+    q = cirq.LineQubit(0)
+    circuit = cirq.Circuit(cirq.rx(sympy.Symbol("w"))(q))
+    for wanted in (None, True):
+        expectation(circuit, cirq.Z(q), {"w": [0.1, 0.2]}, gradient=True, progress=wanted)
+        assert ("1 qubits 100%" in capsys.readouterr().err) == bool(wanted)
+
+
 def test_batch_of_none():
     q = cirq.LineQubit(0)
     simulator = Simulator(cirq.Circuit(cirq.rx(sympy.Symbol("a"))(q)), cirq.Z(q))
@@ -159,6 +182,7 @@ MODEL = cirq.Circuit(cirq.rx(sympy.Symbol("alpha"))(Q))
         (SymbolError, "alpha", lambda: Simulator(MODEL, cirq.Z(Q)).expectations([1.0], [MODEL])),
         (ObservableError, "empty", lambda: Simulator(MODEL, [])),
         (ObservableError, "real", lambda: Simulator(MODEL, 1j * cirq.Z(Q))),
+        (CircuitError, "must be a cirq.Circuit, but is a str", lambda: Simulator("hello", cirq.Z(Q))),
         (CircuitError, "measure", lambda: Simulator(MODEL + cirq.measure(Q), cirq.Z(Q))),
         (CircuitError, "depolarize", lambda: Simulator(MODEL + cirq.depolarize(0.1)(Q), cirq.Z(Q))),
         (

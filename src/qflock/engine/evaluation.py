@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,9 +11,9 @@ from numpy.typing import NDArray
 
 from qflock.engine.memory import ITEM_BYTES, states_that_fit
 from qflock.engine.processor import second_level_cache
+from qflock.engine.progress import Progress
 
 Lanes = Literal["auto", "batch", "amplitude"]
-Progress = Callable[[float], None]
 
 _BATCH_LANE_QUBITS = 13  # beyond, `width` states at once leave the second-level cache
 

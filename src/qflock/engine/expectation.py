@@ -11,6 +11,7 @@ import sympy
 from numpy.typing import ArrayLike, NDArray
 
 from qflock.circuits.symbols import bind_values
+from qflock.engine.progress import progress_bar, section
 from qflock.engine.reductions import Reductions
 from qflock.engine.simulator import Simulator
 
@@ -28,6 +29,7 @@ def expectation(
     dtype: str = "complex64",
     reductions: Reductions | None = None,
     memory_budget: int | None = None,
+    progress: bool | None = None,
 ) -> Floats: ...
 
 
@@ -41,6 +43,7 @@ def expectation(
     dtype: str = "complex64",
     reductions: Reductions | None = None,
     memory_budget: int | None = None,
+    progress: bool | None = None,
 ) -> tuple[Floats, dict[str, Floats]]: ...
 
 
@@ -53,6 +56,7 @@ def expectation(
     dtype: str = "complex64",
     reductions: Reductions | None = None,
     memory_budget: int | None = None,
+    progress: bool | None = None,
 ) -> Floats | tuple[Floats, dict[str, Floats]]:
     r"""Exact expectation values of a circuit, and their derivatives by its symbols.
 
@@ -68,6 +72,8 @@ def expectation(
         dtype: Precision of the states, "complex64" or "complex128".
         reductions: Which exact reductions to use; all by default.
         memory_budget: Bytes that states may take; by default what the machine has left.
+        progress: Whether to show a bar once two seconds have passed; by default where the standard error stream is a
+            terminal.
 
     Returns:
         Values `(observables,)`, or `(batch, observables)` when any value is an array, float64. With `gradient`, also
@@ -92,16 +98,19 @@ def expectation(
     )
     parameters = bind_values(simulator.symbols, {} if values is None else values)
     batched = parameters.ndim == 2
-    if not gradient:
-        result = simulator.expectations(parameters)
-        return result if batched else result[0]
-    rows = np.atleast_2d(parameters)
-    result = np.zeros((len(rows), simulator.observable_count))
-    jacobian = np.zeros((len(rows), simulator.observable_count, simulator.parameter_count))
-    for k in range(simulator.observable_count):
-        upstream = np.zeros(result.shape)
-        upstream[:, k] = 1.0
-        result, jacobian[:, k, :] = simulator.vjp(rows, upstream)
+    with progress_bar(progress, f"{simulator.qubit_count} qubits") as report:
+        if not gradient:
+            result = simulator.expectations(parameters, progress=report)
+            return result if batched else result[0]
+        rows = np.atleast_2d(parameters)
+        count = simulator.observable_count
+        result = np.zeros((len(rows), count))
+        jacobian = np.zeros((len(rows), count, simulator.parameter_count))
+        for k in range(count):
+            upstream = np.zeros(result.shape)
+            upstream[:, k] = 1.0
+            part = section(report, k / count, (k + 1) / count)
+            result, jacobian[:, k, :] = simulator.vjp(rows, upstream, progress=part)
     if not batched:
         result, jacobian = result[0], jacobian[0]
     return result, {name: jacobian[..., j] for j, name in enumerate(simulator.symbols)}

@@ -17,9 +17,10 @@ from qflock.circuits.symbols import Expressions, natural_key, symbol_names
 from qflock.circuits.tensors import deserialize
 from qflock.engine.compiled import PauliWord, native_model, native_program
 from qflock.engine.data_cones import DataCones
-from qflock.engine.evaluation import Lanes, Progress, Settings, evaluate
+from qflock.engine.evaluation import Lanes, Settings, evaluate
 from qflock.engine.memory import ITEM_BYTES, prefix_budget, states_that_fit
 from qflock.engine.processor import native, thread_count
+from qflock.engine.progress import Progress, section
 from qflock.engine.reductions import Part, Reductions, parts_of
 from qflock.errors import CircuitError, EngineError, SymbolError
 from qflock.program.canonical import Canonical
@@ -119,6 +120,10 @@ class Simulator:
         threads: int | None = None,
         memory_budget: int | None = None,
     ) -> None:
+        if not isinstance(circuit, cirq.AbstractCircuit):
+            raise CircuitError(
+                f"Argument `circuit` must be a cirq.Circuit, but is a {type(circuit).__name__}"
+            )
         self._observables = normalise(observables)
         self._settings = _checked_settings(dtype, lanes, threads, memory_budget)
         self._reductions = Reductions() if reductions is None else reductions
@@ -145,6 +150,11 @@ class Simulator:
     def parameter_count(self) -> int:
         """How many symbols there are."""
         return len(self.symbols)
+
+    @property
+    def qubit_count(self) -> int:
+        """How many qubits the circuit and the observables have."""
+        return self._program.qubit_count
 
     @property
     def observable_count(self) -> int:
@@ -223,7 +233,9 @@ class Simulator:
         word_weights = None if upstream is None else upstream @ self._coefficients
         word_values = np.zeros((batch, len(self._words)))
         gradient = None if upstream is None else np.zeros(angles.shape)
-        for group, sample, part, entries in self._entries(data, batch):
+        found = self._entries(data, batch)
+        work = np.cumsum([0, *(len(sample) << group.model.bits for group, sample, _, _ in found)])
+        for k, (group, sample, part, entries) in enumerate(found):
             words = self._part_words[part, : len(group.part.words)]
             where = (sample[:, None], words)
             distinct, place = self._distinct(entries, angles)
@@ -236,7 +248,7 @@ class Simulator:
             done = evaluate(
                 self._module, group.model, group.data, None if data is None else entries[distinct],
                 len(distinct), angles if angles.ndim == 1 else angles[sample], weights, self._settings,
-                self._name(group.part), progress,
+                self._name(group.part), section(progress, work[k] / work[-1], work[k + 1] / work[-1]),
             )  # fmt: skip
             word_values[where] = done.values[place]
             if gradient is not None:
