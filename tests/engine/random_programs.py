@@ -72,3 +72,16 @@ def words(qubit_count: int) -> st.SearchStrategy[list[tuple[tuple[int, str], ...
 def angles_of(program: Program, seed: int, batch: int | None = None) -> np.ndarray:
     shape = (program.expression_count,) if batch is None else (batch, program.expression_count)
     return np.random.default_rng(seed).uniform(-3, 3, shape)
+
+
+def thousand_gates(qubit_count: int, seed: int) -> Program:
+    """A deep program of rotations and named gates, with 50 angles."""
+    rng = np.random.default_rng(seed)
+    pool = [*ROTATIONS, *[fixed(np.asarray(m, dtype=complex)) for m in NAMED]]
+    gates = []
+    for k in range(1000):
+        operator = ROTATIONS[k % len(ROTATIONS)] if k < 500 else pool[rng.integers(len(pool))]
+        qubits = tuple(rng.permutation(qubit_count)[: operator.qubit_count].tolist())
+        gates.append(Gate(qubits, operator, -1 if operator.is_fixed else int(rng.integers(50))))
+    order = rng.permutation(1000)
+    return Program(qubit_count, tuple(gates[k] for k in order), 50)

@@ -12,7 +12,7 @@ from qflock.engine.compiled import native_model, native_program
 from qflock.engine.evaluation import Settings, evaluate
 from qflock.engine.processor import available_instruction_sets, native_for
 from qflock.program.program import Program
-from tests.engine.random_programs import angles_of, programs, words
+from tests.engine.random_programs import angles_of, programs, thousand_gates, words
 
 TOLERANCE = {"complex64": 2e-5, "complex128": 1e-10}
 
@@ -79,3 +79,17 @@ def test_ten_qubits_and_angles_per_sample(data):
         )
         expected = upstream[s] @ oracle.jacobian(program, word_list, angles[s])
         np.testing.assert_allclose(result.gradient[s], expected, atol=2e-4)
+
+
+@pytest.mark.parametrize("isa", available_instruction_sets())
+@pytest.mark.parametrize("lanes", ["batch", "amplitude"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_thousand_gates_in_single_precision(isa, lanes, threads):
+    program = thousand_gates(qubit_count=10, seed=5)
+    word_list = [((0, "Z"), (9, "X")), ((4, "Y"),), ((3, "Z"),)]
+    angles = angles_of(program, 6)
+    upstream = np.ones((1, 3))
+    exact = run(program, word_list, angles, upstream, isa="baseline", lanes="amplitude", dtype="complex128")
+    fast = run(program, word_list, angles, upstream, isa=isa, lanes=lanes, dtype="complex64", threads=threads)
+    np.testing.assert_allclose(fast.values, exact.values, atol=1e-5)
+    np.testing.assert_allclose(fast.gradient, exact.gradient, atol=1e-5 * np.abs(exact.gradient).max())
