@@ -17,8 +17,9 @@ from qflock.models.qcnn import level
 
 SWITCHES = {
     "general path": Reductions.none(),
-    "cone": Reductions(split=False, dedupe=False),
-    "cone, split": Reductions(dedupe=False),
+    "cone": Reductions(split=False, dedupe=False, prefix=False),
+    "cone, split": Reductions(dedupe=False, prefix=False),
+    "cone, split, dedupe": Reductions(prefix=False),
     "all": Reductions(),
 }
 

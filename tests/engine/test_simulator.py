@@ -180,6 +180,11 @@ MODEL = cirq.Circuit(cirq.rx(sympy.Symbol("alpha"))(Q))
         (SymbolError, "beta", lambda: Simulator(MODEL, cirq.Z(Q), symbols=["alpha", "beta"])),
         (SymbolError, "alpha", lambda: Simulator(MODEL, cirq.Z(Q), symbols=["beta"])),
         (SymbolError, "alpha", lambda: Simulator(MODEL, cirq.Z(Q)).expectations([1.0], [MODEL])),
+        (
+            CircuitError,
+            "Data must be circuits, but holds a int",
+            lambda: Simulator(MODEL, cirq.Z(Q)).expectations([1.0], [3]),
+        ),
         (ObservableError, "empty", lambda: Simulator(MODEL, [])),
         (ObservableError, "real", lambda: Simulator(MODEL, 1j * cirq.Z(Q))),
         (CircuitError, "must be a cirq.Circuit, but is a str", lambda: Simulator("hello", cirq.Z(Q))),

@@ -62,13 +62,16 @@ class Part:
         return (len(self.model.qubits), self.model.key, self.local_words, tuple(self.support.items()))
 
 
-def parts_of(program: Program, words: Sequence[PauliWord], reductions: Reductions) -> tuple[Part, ...]:
+def parts_of(
+    program: Program, words: Sequence[PauliWord], reductions: Reductions, data: GateOrder | None = None
+) -> tuple[Part, ...]:
     """Splits Pauli words and the model program they are measured on.
 
     Args:
         program: The model circuit.
         words: Pauli words on the program's qubit numbers.
         reductions: What may be used.
+        data: A data circuit like those that will come before the model; its gates widen the cones.
 
     Returns:
         Parts that together hold every word once.
@@ -78,11 +81,8 @@ def parts_of(program: Program, words: Sequence[PauliWord], reductions: Reduction
         whole = Canonical(tuple(qubits), program.gates, ())
         return (Part(tuple(range(len(words))), whole, tuple(words), dict.fromkeys(qubits, True)),)
     order = GateOrder(program.gates)
-    groups = [
-        _Group((k,), order.cone(support), support, program.qubit_count)
-        for k, support in enumerate(map(pauli_support, words))
-    ]
-    groups = _merge_cheaper(order, groups) if reductions.split else [_join(order, groups)]
+    groups = [_group(order, (k,), support, data) for k, support in enumerate(map(pauli_support, words))]
+    groups = _merge_cheaper(order, groups, data) if reductions.split else [_join(order, groups, data)]
     return tuple(_part(group, words) for group in groups)
 
 
@@ -91,31 +91,25 @@ class _Group:
     words: tuple[int, ...]
     cone: Cone
     support: Support
-    qubit_count: int
-
-    @property
-    def cost(self) -> float:
-        """Amplitudes times gates, with a floor for what any evaluation costs.
-
-        Data circuits are not known yet. Entangling ones, like a cluster state, add the neighbours of a cone to it.
-        """
-        qubits = min(len(self.cone.support) + _NEIGHBOURS, self.qubit_count)
-        return float((1 << max(6, qubits)) * (4 + len(self.cone.gates)))
+    cost: float
 
 
-_NEIGHBOURS = 2
+def _group(order: GateOrder, words: tuple[int, ...], support: Support, data: GateOrder | None) -> _Group:
+    """With the cost as amplitudes times gates, and a floor for what any evaluation costs."""
+    cone = order.cone(support)
+    qubits = len(cone.support if data is None else data.cone(cone.support).support)
+    return _Group(words, cone, support, float((1 << max(6, qubits)) * (4 + len(cone.gates))))
 
 
-def _join(order: GateOrder, groups: Sequence[_Group]) -> _Group:
+def _join(order: GateOrder, groups: Sequence[_Group], data: GateOrder | None) -> _Group:
     support: Support = {}
     for group in groups:
         for q, general in group.support.items():
             support[q] = support.get(q, False) or general
-    words = tuple(w for g in groups for w in g.words)
-    return _Group(words, order.cone(support), support, groups[0].qubit_count)
+    return _group(order, tuple(w for g in groups for w in g.words), support, data)
 
 
-def _merge_cheaper(order: GateOrder, groups: Sequence[_Group]) -> list[_Group]:
+def _merge_cheaper(order: GateOrder, groups: Sequence[_Group], data: GateOrder | None) -> list[_Group]:
     """Puts each word into the first group with which it is no dearer than alone."""
     merged: list[_Group] = []
     at: dict[int, set[int]] = {}  # qubit -> groups whose cone holds it
@@ -123,7 +117,7 @@ def _merge_cheaper(order: GateOrder, groups: Sequence[_Group]) -> list[_Group]:
         near = sorted(set().union(*(at.get(q, set()) for q in group.cone.support)))
         home = len(merged)
         for k in near:
-            joint = _join(order, (merged[k], group))
+            joint = _join(order, (merged[k], group), data)
             if joint.cost <= merged[k].cost + group.cost:
                 home, group = k, joint
                 break

@@ -24,6 +24,7 @@ from qflock.engine.progress import Progress, section
 from qflock.engine.reductions import Part, Reductions, parts_of
 from qflock.errors import CircuitError, EngineError, SymbolError
 from qflock.program.canonical import Canonical
+from qflock.program.cone import GateOrder
 from qflock.program.lower import lower
 from qflock.program.program import Program
 
@@ -135,16 +136,13 @@ class Simulator:
         self._expressions = Expressions(expressions, self.symbols)
         self._words, self._coefficients = _words(self._observables, self._numbers)
         self._constants = np.array([o.constant for o in self._observables])
-        self._parts = parts_of(program, self._words, self._reductions) if self._words else ()
-        self._data_cones = DataCones(self._parts, self._reductions)
-        self._part_words = _rectangle([part.words for part in self._parts])
         self._lock = threading.Lock()
+        self._split(None)
         for part in self._parts:
             states_that_fit(
                 len(part.model.qubits), gradient=False, wanted=1, dtype=dtype, budget=memory_budget,
                 what=self._name(part),
             )  # fmt: skip
-        self._forget_data()
 
     @property
     def parameter_count(self) -> int:
@@ -235,8 +233,7 @@ class Simulator:
         gradient = None if upstream is None else np.zeros(angles.shape)
         found = self._entries(data, batch)
         work = np.cumsum([0, *(len(sample) << group.model.bits for group, sample, _, _ in found)])
-        for k, (group, sample, part, entries) in enumerate(found):
-            words = self._part_words[part, : len(group.part.words)]
+        for k, (group, sample, words, entries) in enumerate(found):
             where = (sample[:, None], words)
             distinct, place = self._distinct(entries, angles)
             weights = None
@@ -261,19 +258,19 @@ class Simulator:
     def _entries(
         self, data: Sequence[DataCircuit] | None, batch: int
     ) -> list[tuple[_Group, Indices, Indices, Indices]]:
-        """For each group in use, the samples and the parts that it evaluates, and their data programs' places."""
+        """For each group in use, the sample, the words `(n, words of a part)` and the data program of its entries."""
         if not batch or not self._parts:
             return []
         with self._lock:
             rows = np.zeros(batch, dtype=np.int64) if data is None else self._rows(data)
             groups, entries = self._placements.groups[rows], self._placements.entries[rows]
-            known = self._groups
-        first = groups[0, 0]
-        if (groups == first).all():
-            sample, part = (a.ravel() for a in np.indices(groups.shape))
-            return [(known[first], sample, part, entries.ravel())]
-        where = {g: np.nonzero(groups == g) for g in np.unique(groups)}
-        return [(known[g], *at, entries[at]) for g, at in where.items()]
+            known, words = self._groups, self._part_words
+        result = []
+        for g in np.unique(groups):
+            sample, part = np.nonzero(groups == g)
+            group_words = words[part, : len(known[g].part.words)]
+            result.append((known[g], sample, group_words, entries[sample, part]))
+        return result
 
     def _distinct(self, entries: Indices, angles: Floats) -> tuple[Indices, Indices]:
         """Which entries have to be evaluated, and for each entry the one that stands for it."""
@@ -288,6 +285,15 @@ class Simulator:
         word = part.words[0]
         return f"observable {int(np.nonzero(self._coefficients[:, word])[0][0])}"
 
+    def _split(self, data: Program | None) -> None:
+        """Splits the model into parts that are cheap behind data circuits like this one."""
+        order = None if data is None else GateOrder(data.gates)
+        self._parts = parts_of(self._program, self._words, self._reductions, order) if self._words else ()
+        self._seen_data = data is not None
+        self._data_cones = DataCones(self._parts, self._reductions)
+        self._part_words = _rectangle([part.words for part in self._parts])
+        self._forget_data()
+
     def _forget_data(self) -> None:
         """Starts anew without any data circuit; row 0 stands for none."""
         self._groups: list[_Group] = []
@@ -300,6 +306,11 @@ class Simulator:
 
     def _rows(self, data: Sequence[DataCircuit]) -> Indices:
         """The placements of data circuits, made for those that are new."""
+        if not self._seen_data:
+            longest = max(
+                data, key=lambda item: len(item) if isinstance(item, bytes | cirq.AbstractCircuit) else 0
+            )
+            self._split(self._data_gates(deserialize(longest) if isinstance(longest, bytes) else longest))
         if self._placements.count + len(data) > _KNOWN_DATA_CIRCUITS:
             new = sum(not isinstance(item, bytes) or item not in self._placements.rows for item in data)
             if self._placements.count + new > _KNOWN_DATA_CIRCUITS:
