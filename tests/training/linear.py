@@ -19,6 +19,15 @@ class Slow(keras.callbacks.Callback):
         time.sleep(float(os.environ.get("SLOW_STEP", "0")))
 
 
+class Tell(keras.callbacks.Callback):
+    """Appends when and by which process each step was done."""
+
+    def on_train_batch_end(self, batch: int, logs: dict[str, float] | None = None) -> None:
+        if file := os.environ.get("STEPS_FILE"):
+            with open(file, "a") as steps:
+                steps.write(f"{time.time()} {os.getpid()}\n")
+
+
 class FailAt(keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
         if os.environ.get("FAIL_EPOCH") == str(epoch):
@@ -74,7 +83,7 @@ def make(optimizer: Any = keras.optimizers.Adam, callbacks: Any = tuple) -> Expe
     return Experiment(model, data, optimizer, metrics=(sign_accuracy,), callbacks=callbacks, name="linear")
 
 
-experiment = make(callbacks=lambda: [Slow(), FailAt()])
+experiment = make(callbacks=lambda: [Slow(), Tell(), FailAt()])
 clipped = make(optimizer=lambda rate: keras.optimizers.SGD(rate, global_clipnorm=0.05))
 stopping = make(callbacks=lambda: [StopAtTwo()])
 remembering = make(callbacks=remembering_callbacks)

@@ -40,6 +40,7 @@ class Worker:
         strategy: The `tf.distribute` strategy over all of them.
         stopping: Whether this worker was asked to stop; looked at once per step.
         on_step: Told the number of steps done after each step.
+        on_end: Called when everything is stored; from then on the others may leave.
     """
 
     index: int
@@ -47,6 +48,7 @@ class Worker:
     strategy: Any
     stopping: Callable[[], bool] = lambda: False
     on_step: Callable[[int], None] = lambda step: None
+    on_end: Callable[[], None] = lambda: None
 
     @property
     def chief(self) -> bool:
@@ -248,7 +250,9 @@ class _Training:
             action()
 
     def _barrier(self) -> None:
-        """No worker leaves before the chief has stored the result."""
+        """No worker leaves before the chief has stored the result and all know that the others may leave."""
+        self.steps.sum_over_workers([np.ones(1)])
+        self.worker.on_end()
         self.steps.sum_over_workers([np.ones(1)])
 
 
