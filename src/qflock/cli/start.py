@@ -7,6 +7,7 @@ import os
 import sys
 from dataclasses import dataclass
 
+from qflock.cluster.identity import Identity, identity_from
 from qflock.errors import ConfigurationError
 from qflock.training.run import claim
 from qflock.training.spec import RunSpec
@@ -44,7 +45,6 @@ class Request:
 
 def start(request: Request) -> int:
     """Runs to the end and returns the exit code."""
-    from qflock.cluster.identity import identity_from
     from qflock.cluster.launcher import Launch, launch
     from qflock.cluster.strategy import quiet_tensorflow
 
@@ -54,15 +54,20 @@ def start(request: Request) -> int:
     if not request.start_timeout > 0:
         raise ConfigurationError(f"Argument `start_timeout` must be above 0, but is {request.start_timeout}")
     identity = identity_from(os.environ)
-    command = [sys.executable, "-m", "qflock.cli", *sys.argv[1:]]
-    local = Launch(command, request.workers, request.restarts, request.port)
     store = Store(request.run)
     _check_memory(store, identity.count if identity else request.workers)
-    if identity is None or identity.chief:
-        if request.fresh:
-            claim(store, request.spec, join=identity is not None)
-        if identity is None and request.workers > 1:
-            return launch(local)
+    local = Launch(
+        [sys.executable, "-m", "qflock.cli", *sys.argv[1:]], request.workers, request.restarts, request.port,
+        alone=lambda: _work(request, Store(request.run), None),
+    )  # fmt: skip
+    if request.fresh and (identity is None or identity.chief):
+        claim(store, request.spec, join=identity is not None)
+    # A single worker that is not to be started again needs nobody to watch it; memory would not outlive it.
+    watched = request.workers > 1 or (request.restarts > 0 and store.scheme != "memory")
+    return launch(local) if identity is None and watched else _work(request, store, identity)
+
+
+def _work(request: Request, store: Store, identity: Identity | None) -> int:
     from qflock.cluster.worker import run_worker
 
     return run_worker(

@@ -48,8 +48,8 @@ def train(
 
     * `qflock train --job qflock.toml`
 
-    Where TF_CONFIG is set, the same command joins that cluster. Exit codes: 0 done, 2 permanent error, 143 stopped or
-    a worker lost (the same command, or `qflock resume`, goes on).
+    Where TF_CONFIG is set, the same command joins that cluster. Exit codes: 0 done, 2 permanent error, 130 stopped by
+    Ctrl-C, 143 stopped otherwise or a worker lost (the same command, or `qflock resume`, goes on).
     """
     from qflock.cli.start import Request, start
     from qflock.training.spec import RunSpec

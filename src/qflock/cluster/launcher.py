@@ -7,7 +7,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -18,7 +18,7 @@ from qflock.cluster.processes import Processes
 from qflock.cluster.supervision import FOLDER_VARIABLE, Failure, failure_of, last_step
 from qflock.errors import ConfigurationError
 
-DONE, PERMANENT, AGAIN = 0, 2, 143
+DONE, PERMANENT, INTERRUPTED, AGAIN = 0, 2, 130, 143
 STOP_SECONDS = 10.0
 LONGEST_PAUSE = 30.0
 _POLL_SECONDS = 0.05
@@ -33,12 +33,15 @@ class Launch:
         workers: How many.
         restarts: How often in a row all are started again without any progress in between.
         port: First of consecutive ports, or None for free ones.
+        alone: What a single worker does, as a fork of this process, in place of the command: to load everything a second
+            time would cost seconds.
     """
 
     command: Sequence[str]
     workers: int
     restarts: int = 5
     port: int | None = None
+    alone: Callable[[], int] | None = None
 
     def __post_init__(self) -> None:
         if self.workers < 1:
@@ -62,7 +65,7 @@ def launch(request: Launch) -> int:
     """Runs the workers until all are done.
 
     Returns:
-        0 when all are done, 2 after a permanent error, 143 when stopped from outside or out of restarts.
+        0 when all are done, 2 after a permanent error, 130 after Ctrl-C, 143 when stopped from outside or out of restarts.
 
     Raises:
         ConfigurationError: If a port is taken.
@@ -101,13 +104,15 @@ def _attempts(request: Launch, stopping: list[int]) -> int:
             _say(f"error: {outcome.reason}; given up after {without_progress} restarts without progress")
             return AGAIN
         pause = min(2.0**without_progress / 2, LONGEST_PAUSE)
-        _say(f"{outcome.reason}; all workers start again in {pause:g} s from the newest checkpoint")
+        who = "all workers start" if request.workers > 1 else "it starts"
+        _say(f"{outcome.reason}; {who} again in {pause:g} s from the newest checkpoint")
         if _sleep(pause, stopping):
-            return AGAIN
+            return _stopped(stopping)
 
 
 def _attempt(request: Launch, folder: Path, stopping: list[int]) -> _Outcome:
-    processes = Processes(request.command, _environments(request, folder), sys.stdout.isatty())
+    alone = request.alone if request.workers == 1 else None
+    processes = Processes(request.command, _environments(request, folder), sys.stdout.isatty(), alone)
     try:
         while True:
             codes = processes.codes()
@@ -135,10 +140,16 @@ def _stop(processes: Processes, stopping: list[int]) -> _Outcome:
     codes = processes.codes()
     if all(code == DONE for code in codes):
         return _Outcome(DONE, "done")
-    return _Outcome(AGAIN, "stopped as asked")
+    return _Outcome(_stopped(stopping), "stopped as asked")
+
+
+def _stopped(stopping: list[int]) -> int:
+    return INTERRUPTED if stopping[0] == signal.SIGINT else AGAIN
 
 
 def _environments(request: Launch, folder: Path) -> list[dict[str, str]]:
+    if request.workers == 1:
+        return [dict(os.environ) | {FOLDER_VARIABLE: str(folder)}]
     if request.port is None:
         ports = free_ports(request.workers)
     else:

@@ -9,13 +9,28 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import IO
+from typing import IO, Protocol
 
 _SET_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of <sys/prctl.h>
 _POLL_SECONDS = 0.05
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+class Process(Protocol):
+    """What is needed of a process: `subprocess.Popen` has it too."""
+
+    pid: int
+
+    def poll(self) -> int | None:
+        """Exit code; None while it runs, negative where a signal ended it."""
+        ...
+
+    def wait(self) -> int:
+        """Exit code, once it has ended."""
+        ...
 
 
 class Processes:
@@ -25,13 +40,21 @@ class Processes:
         command: Program and arguments, the same for all.
         environments: One full environment per worker.
         first_on_terminal: Whether the first one writes to this process's output itself, so that it can draw there.
+        alone: What a single worker does, in place of the command: it starts at once, as a fork of this process.
     """
 
     def __init__(
-        self, command: Sequence[str], environments: Sequence[Mapping[str, str]], first_on_terminal: bool
+        self,
+        command: Sequence[str],
+        environments: Sequence[Mapping[str, str]],
+        first_on_terminal: bool,
+        alone: Callable[[], int] | None = None,
     ) -> None:
         self._readers: list[threading.Thread] = []
-        self.all: list[subprocess.Popen[str]] = []
+        self.all: list[Process] = []
+        if alone is not None:
+            self.all.append(Fork(alone, environments[0]))
+            return
         for index, environment in enumerate(environments):
             direct = first_on_terminal and index == 0
             self.all.append(self._start(command, environment, None if direct else f"[{index}] "))
@@ -79,6 +102,59 @@ class Processes:
                 reader.start()
                 self._readers.append(reader)
         return process
+
+
+class Fork:
+    """A process that runs a function of this one, with everything that is imported already.
+
+    Args:
+        action: Returns the exit code.
+        environment: Of the new process.
+    """
+
+    def __init__(self, action: Callable[[], int], environment: Mapping[str, str]) -> None:
+        self._code: int | None = None
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.pid = os.fork()
+        if self.pid == 0:
+            _run_and_exit(action, environment)
+        with suppress(ProcessLookupError, PermissionError):  # on both sides: neither must wait for the other
+            os.setpgid(self.pid, self.pid)
+
+    def poll(self) -> int | None:
+        """Exit code; None while it runs, negative where a signal ended it."""
+        return self._ask(os.WNOHANG)
+
+    def wait(self) -> int:
+        """Exit code, once it has ended."""
+        code = self._ask(0)
+        assert code is not None, "waiting has an end only when the process has ended"
+        return code
+
+    def _ask(self, options: int) -> int | None:
+        if self._code is None:
+            pid, status = os.waitpid(self.pid, options)
+            self._code = os.waitstatus_to_exitcode(status) if pid else None
+        return self._code
+
+
+def _run_and_exit(action: Callable[[], int], environment: Mapping[str, str]) -> None:
+    """Never returns, whatever happens: the frames above belong to the process that forked."""
+    code = 1
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        os.setpgid(0, 0)
+        _die_with_parent()
+        os.environ.update(environment)
+        code = action()
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def _die_with_parent() -> None:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import signal
 import sys
+import threading
 import traceback
 from types import FrameType
 
 from qflock.cluster.identity import Identity
 from qflock.cluster.strategy import join, peer_lost
 from qflock.cluster.supervision import Reporter
-from qflock.errors import QflockError
+from qflock.cluster.watch import Watch
+from qflock.errors import PreemptedError, QflockError
 from qflock.training.spec import RunSpec
 from qflock.training.store import Store
 
-UNFORESEEN, AGAIN = 1, 143
+UNFORESEEN, INTERRUPTED, AGAIN = 1, 130, 143
+LAST_WORDS_SECONDS = 3.0
 
 
 def run_worker(
@@ -25,7 +30,7 @@ def run_worker(
     start_timeout: float,
     visible: bool,
 ) -> int:
-    """Trains as one worker.
+    """Trains as one worker. Where there are several, a failure ends the process without returning.
 
     Args:
         spec: What to train.
@@ -36,19 +41,25 @@ def run_worker(
         visible: Whether the chief shows progress.
 
     Returns:
-        The exit code: 0 done, 1 unforeseen, 2 permanent, 143 start again.
+        The exit code: 0 done, 1 unforeseen, 2 permanent, 130 stopped by Ctrl-C, 143 start again.
     """
     me = identity or Identity()
     reporter = Reporter(me.index)
+    stop: list[int] = []
     try:
         from qflock.training.loop import Worker, train
         from qflock.training.ready import experiment_of
 
         strategy = join(identity, start_timeout)
         # Only now, since TensorFlow takes SIGTERM for itself while it joins. Until here a signal ends the process at once.
-        stop = _stop_on_signals()
-        worker = Worker(me.index, me.count, strategy, lambda: bool(stop), reporter.on_step)
+        _note_signals(stop)
+        watch = Watch(me, lambda lost: _leave(store, me, reporter, AGAIN, f"another worker was lost: {lost}"))
+        worker = Worker(me.index, me.count, strategy, lambda: bool(stop), reporter.on_step, watch.end)
         train(experiment_of(spec, trusted), spec, store, worker, visible)
+    except PreemptedError as error:  # all leave together, in TensorFlow's own way
+        code = INTERRUPTED if stop[:1] == [signal.SIGINT] else AGAIN
+        _last_words(store, me, reporter, code, str(error))
+        return code
     except QflockError as error:
         return _fail(store, me, reporter, error.exit_code, str(error))
     except Exception as error:
@@ -59,28 +70,47 @@ def run_worker(
     return 0
 
 
-def _stop_on_signals() -> list[int]:
+def _note_signals(noted: list[int]) -> None:
     """Signals only leave a note, which the loop reads between two steps."""
-    noted: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
         if number in noted:  # asked for the second time: at once
-            sys.exit(AGAIN)
+            os._exit(INTERRUPTED if number == signal.SIGINT else AGAIN)
         noted.append(number)
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, note)
-    return noted
 
 
 def _fail(store: Store, me: Identity, reporter: Reporter, code: int, message: str, trace: str = "") -> int:
+    if me.count > 1:
+        _leave(store, me, reporter, code, message, trace)
+    _last_words(store, me, reporter, code, message, trace)
+    return code
+
+
+def _leave(store: Store, me: Identity, reporter: Reporter, code: int, message: str, trace: str = "") -> None:
+    """Ends the process now: TensorFlow's own way out waits for the others, or aborts, when one of them is gone."""
+    words = threading.Thread(
+        target=_last_words, args=(store, me, reporter, code, message, trace), daemon=True
+    )
+    words.start()
+    words.join(LAST_WORDS_SECONDS)  # a store that is cut off as well must not hold it up
+    sys.stdout.flush()
+    logging.shutdown()
+    os._exit(code)
+
+
+def _last_words(
+    store: Store, me: Identity, reporter: Reporter, code: int, message: str, trace: str = ""
+) -> None:
     from qflock.training.run import write_status
 
     reporter.failed(message, trace)
     print(trace + f"error: {message}", file=sys.stderr, flush=True)
     if me.chief:
         try:
-            write_status(store, "preempted" if code == AGAIN else "failed", reporter.step, None)
+            stopped = code in (AGAIN, INTERRUPTED)
+            write_status(store, "preempted" if stopped else "failed", reporter.step, None)
         except QflockError as error:
             print(f"error: {error}", file=sys.stderr, flush=True)
-    return code

@@ -13,6 +13,7 @@ import numpy as np
 from qflock.errors import PreemptedError
 from qflock.training import checkpoints
 from qflock.training.batches import Batches, worker_slice
+from qflock.training.callback_state import CallbackState
 from qflock.training.curves import Curves
 from qflock.training.data import Data, fingerprint, pack
 from qflock.training.experiment import Experiment
@@ -20,7 +21,7 @@ from qflock.training.metrics_log import MetricsLog
 from qflock.training.progress import Progress
 from qflock.training.run import VALIDATION, write_status
 from qflock.training.spec import RunSpec
-from qflock.training.state import Position, capture, model_fingerprint, restore
+from qflock.training.state import Position, capture, model_fingerprint, restore, share, unchanged
 from qflock.training.steps import Steps
 from qflock.training.store import Store
 
@@ -39,6 +40,7 @@ class Worker:
         strategy: The `tf.distribute` strategy over all of them.
         stopping: Whether this worker was asked to stop; looked at once per step.
         on_step: Told the number of steps done after each step.
+        on_end: Called when everything is stored; from then on the others may leave.
     """
 
     index: int
@@ -46,6 +48,7 @@ class Worker:
     strategy: Any
     stopping: Callable[[], bool] = lambda: False
     on_step: Callable[[int], None] = lambda step: None
+    on_end: Callable[[], None] = lambda: None
 
     @property
     def chief(self) -> bool:
@@ -78,8 +81,9 @@ def train(
     identity = model_fingerprint(steps, fingerprint(data), spec.batch_size, spec.seed)
     stored = checkpoints.newest(store, identity) if worker.chief else None
     position = restore(steps, stored, worker.chief)
+    remembered = share(steps, stored.callbacks if stored else b"") if position else b""
     training = _Training(spec, store, worker, steps, data, position or Position(0, 0, identity))
-    return training.run(experiment, resumed=position, visible=visible and worker.chief)
+    return training.run(experiment, position, remembered, visible and worker.chief)
 
 
 @dataclass
@@ -92,7 +96,9 @@ class _Training:
     position: Position
     values: dict[str, float] = field(default_factory=dict)
 
-    def run(self, experiment: Experiment, resumed: Position | None, visible: bool) -> dict[str, float]:
+    def run(
+        self, experiment: Experiment, resumed: Position | None, remembered: bytes, visible: bool
+    ) -> dict[str, float]:
         self.batches = Batches(len(self.data.train), self.spec.batch_size, self.spec.seed)
         self.total = self.spec.epochs * self.batches.steps_per_epoch
         self.callbacks = keras.callbacks.CallbackList(
@@ -100,6 +106,7 @@ class _Training:
             steps=self.batches.steps_per_epoch,
         )  # fmt: skip
         self.steps.model.stop_training = False
+        self._begin_callbacks(remembered)
         self.log = MetricsLog(self.store, resumed) if self.worker.chief else None
         self.curves = Curves(self.store, self.log.epochs()) if self.log else None
         self.values = _logged(self.log.epochs()) if self.log else {}
@@ -116,11 +123,30 @@ class _Training:
             self.store.write(VALIDATION, pack(self.data.validation))
         write_status(self.store, "running", self.position.step, self.values.get("loss"))
 
+    def _begin_callbacks(self, remembered: bytes) -> None:
+        """A resumed run calls again what was called before the checkpoint, but nothing of it counts twice."""
+        if not remembered:
+            self.callbacks.on_train_begin()
+            self.callback_state = self._state_of_callbacks()
+            return
+        with unchanged(self.steps):
+            self.callbacks.on_train_begin()
+            self.callback_state = self._state_of_callbacks()
+            if self._inside_epoch():
+                self.callbacks.on_epoch_begin(self.position.epochs)
+        self.callback_state.restore(remembered)
+
+    def _state_of_callbacks(self) -> CallbackState:
+        return CallbackState(self.steps.model, self.callbacks.callbacks)
+
+    def _inside_epoch(self) -> bool:
+        return self.position.step > self.position.epochs * self.batches.steps_per_epoch
+
     def _epochs(self) -> None:
-        self.callbacks.on_train_begin()
         while self.position.epochs < self.spec.epochs and not self.steps.model.stop_training:
             started = time.perf_counter()
-            self.callbacks.on_epoch_begin(self.position.epochs)
+            if not self._inside_epoch():
+                self.callbacks.on_epoch_begin(self.position.epochs)
             end = (self.position.epochs + 1) * self.batches.steps_per_epoch
             while self.position.step < end:
                 self._step()
@@ -190,7 +216,7 @@ class _Training:
 
     def _checkpoint(self) -> None:
         started = time.monotonic()
-        state = capture(self.steps, self.position)
+        state = capture(self.steps, self.position, self.callback_state.pack())
 
         def save() -> None:
             if self.log:
@@ -224,7 +250,9 @@ class _Training:
             action()
 
     def _barrier(self) -> None:
-        """No worker leaves before the chief has stored the result."""
+        """No worker leaves before the chief has stored the result and all know that the others may leave."""
+        self.steps.sum_over_workers([np.ones(1)])
+        self.worker.on_end()
         self.steps.sum_over_workers([np.ones(1)])
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +17,7 @@ from qflock.errors import RunError
 if TYPE_CHECKING:
     from qflock.training.steps import Steps
 
-_HEADER = "header"
+_HEADER, _CALLBACKS = "header", "callbacks"
 
 
 @dataclass(frozen=True)
@@ -35,16 +37,24 @@ class Position:
 
 @dataclass(frozen=True)
 class TrainingState:
-    """Position, and the arrays of model, optimiser and running metrics (summed over the workers), in a fixed order."""
+    """Where a training is, and everything it needs to go on.
+
+    Args:
+        position: How far it is.
+        arrays: Of model, optimiser and running metrics (summed over the workers), in a fixed order.
+        callbacks: What the Keras callbacks remember, as JSON.
+    """
 
     position: Position
     arrays: tuple[np.ndarray, ...]
+    callbacks: bytes = b"{}"
 
     def pack(self) -> bytes:
         """The state as the bytes of an `.npz` file that needs no unpickling."""
         buffer = io.BytesIO()
-        header = np.frombuffer(json.dumps(asdict(self.position)).encode(), dtype=np.uint8)
-        named: dict[str, Any] = {_HEADER: header} | {f"array{i:05d}": a for i, a in enumerate(self.arrays)}
+        texts = {_HEADER: json.dumps(asdict(self.position)).encode(), _CALLBACKS: self.callbacks}
+        named: dict[str, Any] = {name: np.frombuffer(text, dtype=np.uint8) for name, text in texts.items()}
+        named |= {f"array{i:05d}": array for i, array in enumerate(self.arrays)}
         np.savez(buffer, **named)
         return buffer.getvalue()
 
@@ -54,21 +64,42 @@ class TrainingState:
         try:
             with np.load(io.BytesIO(content), allow_pickle=False) as stored:
                 position = Position(**json.loads(stored[_HEADER].tobytes()))
-                return cls(position, tuple(stored[f"array{i:05d}"] for i in range(len(stored.files) - 1)))
+                arrays = tuple(stored[f"array{i:05d}"] for i in range(len(stored.files) - 2))
+                return cls(position, arrays, stored[_CALLBACKS].tobytes())
         except Exception as error:
             raise RunError(
                 f"{where} must be a stored training state, but cannot be read: {error!r}"
             ) from None
 
 
-def capture(steps: Steps, position: Position) -> TrainingState:
+def capture(steps: Steps, position: Position, callbacks: bytes = b"{}") -> TrainingState:
     """Reads the state; every worker must call it at the same step, since the metrics are summed over all."""
     arrays = [np.array(v) for v in _replicated(steps)] + steps.reduced(steps.train_metrics)
-    return TrainingState(position, tuple(arrays))
+    return TrainingState(position, tuple(arrays), callbacks)
+
+
+@contextmanager
+def unchanged(steps: Steps) -> Iterator[None]:
+    """Undoes what happens to model and optimiser inside of it."""
+    before = [np.array(v) for v in _replicated(steps)]
+    yield
+    with steps.strategy.scope():
+        for variable, array in zip(_replicated(steps), before, strict=True):
+            variable.assign(array)
+
+
+def share(steps: Steps, content: bytes) -> bytes:
+    """The chief's `content` on every worker; every worker must call it, the others with no content."""
+    (length,) = steps.sum_over_workers([np.array([len(content)])])
+    mine = np.frombuffer(content, np.uint8) if content else np.zeros(int(length[0]), np.uint8)
+    (shared,) = steps.sum_over_workers([mine])
+    return bytes(shared.tobytes())
 
 
 def restore(steps: Steps, state: TrainingState | None, chief: bool) -> Position | None:
     """Puts the chief's state into every worker; returns its position, or None where the chief has no state.
+
+    What the callbacks remember is not part of it.
 
     Args:
         steps: To put it into.
@@ -98,7 +129,8 @@ def restore(steps: Steps, state: TrainingState | None, chief: bool) -> Position 
 
 def model_fingerprint(steps: Steps, data: str, batch_size: int, seed: int) -> str:
     """A digest of everything that must be equal for a stored state to be taken up."""
-    shapes = [(v.path, tuple(v.shape)) for v in steps.model.variables]
+    # Not their paths: those count the models that this process has made before.
+    shapes = [(v.name, tuple(v.shape)) for v in steps.model.variables]
     return hashlib.sha256(json.dumps([data, batch_size, seed, shapes]).encode()).hexdigest()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from qflock.errors import ConfigurationError
-from qflock.training.data import Examples
+from qflock.training.data import Examples, Inputs
 from qflock.training.experiment import Experiment
 
 
@@ -58,9 +58,9 @@ class Steps:
         """Adds this worker's `indices` to the validation metrics."""
         self._validate(*self._rows(part, indices))
 
-    def predict(self, inputs: np.ndarray) -> np.ndarray:
+    def predict(self, inputs: Inputs) -> np.ndarray:
         """Outputs of the model."""
-        return np.asarray(self.model(tf.constant(inputs), training=False))
+        return np.asarray(self.model(_tensors(inputs), training=False))
 
     def reduced(self, metrics: Sequence[Any]) -> list[np.ndarray]:
         """The metrics' state summed over the workers."""
@@ -91,7 +91,7 @@ class Steps:
         used = indices if len(indices) else np.zeros(1, dtype=np.int64)
         inputs, labels, weights = part.take(used)
         mask = np.full(len(used), float(len(indices) > 0), dtype=np.float32)
-        return tf.constant(inputs), labels, weights * mask, mask
+        return _tensors(inputs), labels, weights * mask, mask
 
     def _train_step(self, inputs: Any, labels: Any, weights: Any, mask: Any, size: Any, wish: Any) -> Any:
         def replica() -> Any:
@@ -194,10 +194,18 @@ def _metric(metric: Any) -> Any:
 
 def _signature(sample: Examples) -> list[Any]:
     inputs, labels, _ = sample.take(np.zeros(1, dtype=np.int64))
-    tensors = [tf.constant(inputs), tf.constant(labels)]
-    rows = [tf.TensorSpec([None, *t.shape[1:]], t.dtype) for t in tensors]
+
+    def any_rows(tensor: Any) -> Any:
+        return tf.TensorSpec([None, *tensor.shape[1:]], tensor.dtype)
+
+    rows = [tf.nest.map_structure(any_rows, tensors) for tensors in (_tensors(inputs), tf.constant(labels))]
     column, number = tf.TensorSpec([None], tf.float32), tf.TensorSpec([], tf.float32)
     return [*rows, column, column, number, number]
+
+
+def _tensors(inputs: Inputs) -> Any:
+    """What the model is called with: one tensor, or a list of them."""
+    return [tf.constant(part) for part in inputs] if isinstance(inputs, tuple) else tf.constant(inputs)
 
 
 def _prefixed(name: str, prefix: str) -> str:
