@@ -117,6 +117,6 @@ def unpack(content: bytes, where: str) -> ArrayExamples:
             inputs, labels, weights = stored["inputs"], stored["labels"], stored["weights"]
             if stored["circuits"]:
                 inputs = np.array([base64.b64decode(item) for item in inputs], dtype=object)
-    except (ValueError, KeyError, OSError, EOFError) as error:
-        raise RunError(f"{where} must hold stored examples, but cannot be read: {error}") from None
-    return ArrayExamples(inputs, labels, weights)
+        return examples(inputs, labels, sample_weights=weights)
+    except Exception as error:  # what zip, NumPy and base64 raise on damaged content has no common type
+        raise RunError(f"{where} must hold stored examples, but cannot be read: {error!r}") from None

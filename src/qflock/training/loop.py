@@ -20,7 +20,7 @@ from qflock.training.metrics_log import MetricsLog
 from qflock.training.progress import Progress
 from qflock.training.run import VALIDATION, write_status
 from qflock.training.spec import RunSpec
-from qflock.training.state import Position, capture, model_fingerprint, restore
+from qflock.training.state import Position, capture, restore, training_fingerprint
 from qflock.training.steps import Steps
 from qflock.training.store import Store
 
@@ -70,13 +70,13 @@ def train(
 
     Raises:
         PreemptedError: If a worker was asked to stop; the state is stored.
-        RunError: If the run cannot be written, or its weights do not fit the model.
+        RunError: If the run cannot be written, or belongs to another training.
     """
     keras.utils.set_random_seed(spec.seed)
     data = experiment.data(spec.seed)
     steps = Steps(experiment, worker.strategy, data.train, spec.learning_rate)
-    identity = model_fingerprint(steps, fingerprint(data), spec.batch_size, spec.seed)
-    stored = checkpoints.newest(store, identity) if worker.chief else None
+    identity = training_fingerprint(steps, fingerprint(data), spec.batch_size, spec.seed)
+    stored = checkpoints.to_resume(store, identity) if worker.chief else None
     position = restore(steps, stored, worker.chief)
     training = _Training(spec, store, worker, steps, data, position or Position(0, 0, identity))
     return training.run(experiment, resumed=position, visible=visible and worker.chief)
@@ -112,6 +112,7 @@ class _Training:
         return self.values
 
     def _begin(self, first: bool) -> None:
+        self.store.remove_unfinished()
         if first:
             self.store.write(VALIDATION, pack(self.data.validation))
         write_status(self.store, "running", self.position.step, self.values.get("loss"))
