@@ -116,7 +116,7 @@ def unpack(content: bytes, where: str) -> ArrayExamples:
         with np.load(io.BytesIO(content), allow_pickle=False) as stored:
             inputs, labels, weights = stored["inputs"], stored["labels"], stored["weights"]
             if stored["circuits"]:
-                inputs = np.array([base64.b64decode(item) for item in inputs], dtype=object)
+                inputs = np.array([base64.b64decode(item, validate=True) for item in inputs], dtype=object)
         return examples(inputs, labels, sample_weights=weights)
     except Exception as error:  # what zip, NumPy and base64 raise on damaged content has no common type
         raise RunError(f"{where} must hold stored examples, but cannot be read: {error!r}") from None

@@ -20,7 +20,7 @@ def split_url(url: str) -> tuple[str, str]:
     """Scheme and path of a folder or URL.
 
     Raises:
-        ConfigurationError: If the scheme is unknown or the bucket is missing.
+        ConfigurationError: If the scheme is unknown, or the URL names no bucket or leaves it.
     """
     if "://" not in url:
         return "file", url
@@ -34,6 +34,8 @@ def split_url(url: str) -> tuple[str, str]:
         raise ConfigurationError(
             f"A run in a bucket must look like {parts.scheme}://bucket/name, but is {url!r}"
         )
+    if parts.scheme != "file" and ".." in path.split("/"):
+        raise ConfigurationError(f"A run in a bucket must be named without '..', but is {url!r}")
     return parts.scheme, path
 
 

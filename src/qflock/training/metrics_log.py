@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from qflock.errors import RunError
 from qflock.training.state import Position
 from qflock.training.store import Store
 
@@ -46,7 +47,18 @@ def read_metrics(store: Store) -> list[dict[str, Any]]:
     """All records of a run; none if it has not stored any yet."""
     if not store.exists(NAME):
         return []
-    return [json.loads(line) for line in store.read(NAME).splitlines()]
+    try:
+        return [_checked(json.loads(line)) for line in store.read(NAME).splitlines()]
+    except (ValueError, KeyError, TypeError):
+        raise RunError(
+            f"{store.url}/{NAME} must hold one record of a step or an epoch on each line, but cannot be read"
+        ) from None
+
+
+def _checked(record: Any) -> dict[str, Any]:
+    if record["kind"] not in ("step", "epoch") or not all(type(record[k]) is int for k in ("step", "epoch")):
+        raise ValueError(record)
+    return dict(record)
 
 
 def _lines_before(store: Store, position: Position) -> list[str]:
