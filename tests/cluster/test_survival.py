@@ -11,7 +11,7 @@ import numpy as np
 import psutil
 import pytest
 
-from tests.training.commands import LINEAR, losses, qflock, records, start
+from tests.training.commands import LINEAR, check_curves, losses, qflock, records, start
 
 EPOCHS = 40
 WHAT = (f"{LINEAR}:experiment", "--epochs", EPOCHS, "--checkpoint-seconds", 0.3)
@@ -42,6 +42,7 @@ def _check(run: Path, expected: list[float]) -> None:
     assert [r["epoch"] for r in records(run, "epoch")] == list(range(1, EPOCHS + 1))
     np.testing.assert_allclose(losses(run), expected, atol=1e-6)
     assert json.loads((run / "status.json").read_text())["state"] == "finished"
+    check_curves(run)
 
 
 @pytest.mark.parametrize("victim", [0, 1])

@@ -101,14 +101,19 @@ class _Training:
         )  # fmt: skip
         self.steps.model.stop_training = False
         self.log = MetricsLog(self.store, resumed) if self.worker.chief else None
-        self.curves = Curves(self.store, self.log.epochs()) if self.log else None
-        self.values = _logged(self.log.epochs()) if self.log else {}
+        past = self.log.records() if self.log else []
+        self.curves = Curves(self.store, past) if self.log else None
+        self.values = _logged(past)
         self.saved = self.reported = time.monotonic()
         self.cost = 0.0
-        self._write(lambda: self._begin(resumed is None))
-        with Progress(self.spec.epochs, self.total, self.position.step, visible) as self.progress:
-            self._epochs()
-        self._finish()
+        try:
+            self._write(lambda: self._begin(resumed is None))
+            with Progress(self.spec.epochs, self.total, self.position.step, visible) as self.progress:
+                self._epochs()
+            self._finish()
+        finally:
+            if self.curves:
+                self.curves.discard()
         return self.values
 
     def _begin(self, first: bool) -> None:
@@ -138,8 +143,8 @@ class _Training:
         loss, stop = self.steps.train(self.data.train, mine, len(indices), self._wish())
         self.position = Position(step + 1, epoch, self.position.fingerprint)
         self.callbacks.on_train_batch_end(place, {"loss": loss})
-        if self.log:
-            self.log.step(step + 1, epoch + 1, loss)
+        if self.log and self.curves:
+            self.curves.add(self.log.step(step + 1, epoch + 1, loss))
             self.progress.step(step + 1, epoch + 1, loss)
         self.worker.on_step(step + 1)
         if stop >= _STOP:
@@ -175,8 +180,7 @@ class _Training:
         self.callbacks.on_epoch_end(epochs - 1, dict(logs))
         if self.log and self.curves:
             timed = {**logs, "seconds": time.perf_counter() - started}
-            self.log.epoch(epochs, step, timed)
-            self.curves.epoch(step, timed)
+            self.curves.add(self.log.epoch(epochs, step, timed))
             self.progress.epoch(epochs, step, logs)
             self._write(self._report_sometimes)
         if self._epoch_checkpoint_is_cheap():
@@ -207,11 +211,12 @@ class _Training:
             self._report("running")
 
     def _report(self, state: str) -> None:
-        write_status(self.store, state, self.position.step, self.values.get("loss"))
         if self.log:
             self.log.flush()
         if self.curves and state != "running":
             self.curves.close()
+        # Last, so that a run that says "finished" is complete.
+        write_status(self.store, state, self.position.step, self.values.get("loss"))
         self.reported = time.monotonic()
 
     def _finish(self) -> None:
@@ -233,6 +238,7 @@ _STOP = 1024.0
 _VALIDATION_ROWS = 4096
 
 
-def _logged(epochs: list[dict[str, Any]]) -> dict[str, float]:
+def _logged(past: list[dict[str, Any]]) -> dict[str, float]:
     hidden = ("kind", "epoch", "step", "seconds")
+    epochs = [record for record in past if record["kind"] == "epoch"]
     return {k: v for k, v in epochs[-1].items() if k not in hidden} if epochs else {}

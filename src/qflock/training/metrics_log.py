@@ -20,13 +20,13 @@ class MetricsLog:
         self._lines = _lines_before(store, position) if position is not None else []
         self._dirty = False
 
-    def step(self, step: int, epoch: int, loss: float) -> None:
-        """Adds a step; counted from 1, as is the epoch."""
-        self._add({"kind": "step", "step": step, "epoch": epoch, "loss": loss})
+    def step(self, step: int, epoch: int, loss: float) -> dict[str, Any]:
+        """Adds a step, counted from 1 as is the epoch; returns the record."""
+        return self._add({"kind": "step", "step": step, "epoch": epoch, "loss": loss})
 
-    def epoch(self, epoch: int, step: int, values: dict[str, float]) -> None:
-        """Adds the end of an epoch."""
-        self._add({"kind": "epoch", "epoch": epoch, "step": step, **values})
+    def epoch(self, epoch: int, step: int, values: dict[str, float]) -> dict[str, Any]:
+        """Adds the end of an epoch; returns the record."""
+        return self._add({"kind": "epoch", "epoch": epoch, "step": step, **values})
 
     def flush(self) -> None:
         """Stores what there is."""
@@ -34,13 +34,14 @@ class MetricsLog:
             self._store.write(NAME, "".join(f"{line}\n" for line in self._lines).encode())
             self._dirty = False
 
-    def epochs(self) -> list[dict[str, Any]]:
-        """The records of all epochs so far."""
-        return [r for r in map(json.loads, self._lines) if r["kind"] == "epoch"]
+    def records(self) -> list[dict[str, Any]]:
+        """All records so far."""
+        return [json.loads(line) for line in self._lines]
 
-    def _add(self, record: dict[str, Any]) -> None:
+    def _add(self, record: dict[str, Any]) -> dict[str, Any]:
         self._lines.append(json.dumps(record))
         self._dirty = True
+        return record
 
 
 def read_metrics(store: Store) -> list[dict[str, Any]]:
