@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog
-from tensorboard.plugins.scalar.summary_v2 import scalar_pb
+from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.record_writer import RecordWriter
 
 from qflock.errors import QflockError, StoreError
@@ -69,8 +69,8 @@ class Curves:
             values = {STEP_LOSS: record["loss"]}
         else:
             values = {k: v for k, v in record.items() if k not in ("kind", "epoch", "step")}
-        for name, value in values.items():
-            self._write(Event(step=record["step"], summary=scalar_pb(name, value)))
+        scalars = [Summary.Value(tag=name, simple_value=value) for name, value in values.items()]
+        self._write(Event(step=record["step"], summary=Summary(value=scalars)))
 
     def close(self) -> None:
         """Copies everything to the store and removes the local files."""
@@ -98,7 +98,7 @@ class Curves:
     def _open(self) -> None:
         """Begins a file, whose name sorts after those before it."""
         name = (
-            f"events.out.tfevents.{time.time():010.0f}.{socket.gethostname()}.{os.getpid()}.{self._count:04d}"
+            f"events.out.tfevents.{time.time():017.6f}.{socket.gethostname()}.{os.getpid()}.{self._count:04d}"
         )
         self._count += 1
         self._file = open(self._folder / name, "wb")  # noqa: SIM115 (lives as long as the training)
