@@ -5,12 +5,13 @@ from __future__ import annotations
 import signal
 import sys
 import traceback
+from contextlib import suppress
 from types import FrameType
 
 from qflock.cluster.identity import Identity
 from qflock.cluster.strategy import join, peer_lost
 from qflock.cluster.supervision import Reporter
-from qflock.errors import QflockError
+from qflock.errors import QflockError, StoreError, StoreUnreachableError
 from qflock.training.spec import RunSpec
 from qflock.training.store import Store
 
@@ -50,7 +51,9 @@ def run_worker(
         worker = Worker(me.index, me.count, strategy, lambda: bool(stop), reporter.on_step)
         train(experiment_of(spec, trusted), spec, store, worker, visible)
     except QflockError as error:
-        return _fail(store, me, reporter, error.exit_code, str(error))
+        # Of a bucket that does not answer, nobody waits a second time.
+        reachable = None if isinstance(error, StoreUnreachableError) else store
+        return _fail(reachable, me, reporter, error.exit_code, str(error))
     except Exception as error:
         if me.count > 1 and peer_lost(error):
             return _fail(store, me, reporter, AGAIN, f"another worker was lost ({type(error).__name__})")
@@ -73,14 +76,14 @@ def _stop_on_signals() -> list[int]:
     return noted
 
 
-def _fail(store: Store, me: Identity, reporter: Reporter, code: int, message: str, trace: str = "") -> int:
+def _fail(
+    store: Store | None, me: Identity, reporter: Reporter, code: int, message: str, trace: str = ""
+) -> int:
     from qflock.training.run import write_status
 
     reporter.failed(message, trace)
     print(trace + f"error: {message}", file=sys.stderr, flush=True)
-    if me.chief:
-        try:
+    if me.chief and store:
+        with suppress(StoreError):  # what has ended the run is told already, and it may be the store
             write_status(store, "preempted" if code == AGAIN else "failed", reporter.step, None)
-        except QflockError as error:
-            print(f"error: {error}", file=sys.stderr, flush=True)
     return code
