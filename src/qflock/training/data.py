@@ -170,14 +170,16 @@ def unpack(content: bytes, where: str) -> ArrayExamples:
             labels, weights, several = stored["labels"], stored["weights"], bool(stored["several"])
             inputs = tuple(_unpacked(stored, place) for place in range(len(stored.files) - 3))
             return ArrayExamples(inputs if several else inputs[0], labels, weights)
-    except (ValueError, KeyError, IndexError, OSError, EOFError) as error:
-        raise RunError(f"{where} must hold stored examples, but cannot be read: {error}") from None
+    except Exception as error:  # what zip, NumPy and base64 raise on damaged content has no common type
+        raise RunError(f"{where} must hold stored examples, but cannot be read: {error!r}") from None
 
 
 def _unpacked(stored: Any, place: int) -> np.ndarray:
     if f"{_NUMBERS}{place}" in stored:
         return np.asarray(stored[f"{_NUMBERS}{place}"])
-    return np.array([base64.b64decode(item) for item in stored[f"{_CIRCUITS}{place}"]], dtype=object)
+    return np.array(
+        [base64.b64decode(item, validate=True) for item in stored[f"{_CIRCUITS}{place}"]], dtype=object
+    )
 
 
 def _array(name: str, values: Any) -> np.ndarray:
