@@ -17,7 +17,7 @@ from qflock.deploy.kustomize import kustomize_files
 from qflock.deploy.render import Task, manifests, render
 from qflock.deploy.spec import JobSpec
 from tests.deploy import strict_models
-from tests.deploy.jobs import JOBS
+from tests.deploy.jobs import JOBS, PLAIN
 
 GOLDEN = Path(__file__).parent / "golden"
 KUSTOMIZE = Path(__file__).parents[2] / "deploy" / "kustomize"
@@ -183,6 +183,19 @@ def test_restricted_pods_short_names_and_labels(name: str, task: Task) -> None:
                 assert security["readOnlyRootFilesystem"] is True
                 assert security["capabilities"] == {"drop": ["ALL"]}
                 assert container["resources"]["requests"] == container["resources"]["limits"]
+
+
+def test_secrets_go_to_those_they_are_for() -> None:
+    job = PLAIN.model_copy(update={"secret": "writer-keys", "viewer_secret": "reader-keys"})
+    found = {}
+    for each in [*manifests(job), *manifests(job, "infer")]:
+        if each["kind"] in ("Job", "Deployment"):
+            kubernetes_validate.validate(each, VERSIONS[-1], strict=True)
+        for pod in _pods(each):
+            (container,) = pod["containers"]
+            found[container["name"]] = container["envFrom"]
+    writer, reader = ([{"secretRef": {"name": f"{who}-keys"}}] for who in ("writer", "reader"))
+    assert found == {"tensorflow": writer, "inference": writer, "tensorboard": reader}
 
 
 def test_network_rules_let_only_the_right_pods_in() -> None:

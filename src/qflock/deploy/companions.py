@@ -74,7 +74,8 @@ def tensorboard(job: JobSpec) -> list[Manifest]:
     ]
     probe = {"httpGet": {"path": "/", "port": "http"}, "periodSeconds": 10}
     size = {"cpu": "500m", "memory": "1Gi"}
-    board = container(job, "tensorboard", command) | {
+    viewer = job.model_copy(update={"secret": job.viewer_secret})
+    board = container(viewer, "tensorboard", command) | {
         "image": job.tensorboard_image,
         "ports": [{"name": "http", "containerPort": TENSORBOARD_PORT}],
         "env": [{"name": "HOME", "value": "/tmp"}],

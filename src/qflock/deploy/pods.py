@@ -142,7 +142,7 @@ def _finds(find: str, period: int) -> Manifest:
 def container(job: JobSpec, name: str, command: list[str]) -> Manifest:
     """A container of the job's image with the worker's resources."""
     size = {"cpu": str(job.resources.cpu), "memory": job.resources.memory}
-    return {
+    return variables_of(job.secret) | {
         "name": name,
         "image": job.image,
         "command": command,
@@ -152,6 +152,11 @@ def container(job: JobSpec, name: str, command: list[str]) -> Manifest:
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
         "workingDir": "/tmp",
     }
+
+
+def variables_of(secret: str | None) -> Manifest:
+    """The part of a container that turns the keys of a Secret into variables."""
+    return {"envFrom": [{"secretRef": {"name": secret}}]} if secret else {}
 
 
 def environment(job: JobSpec) -> list[Manifest]:

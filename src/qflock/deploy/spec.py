@@ -12,6 +12,9 @@ from qflock.training.spec import RunSpec
 
 Kind = Literal["indexed-job", "jobset", "tfjob"]
 DnsLabel = Annotated[str, Field(max_length=40, pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$")]
+SecretName = Annotated[
+    str, Field(max_length=253, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
+]
 NamespaceLabel = Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
 Port = Annotated[int, Field(ge=1024, le=65535)]
 RESERVED = {"TF_CONFIG", "QFLOCK_THREADS", "QFLOCK_INDEX", "QFLOCK_PROFILER_PORT", "QFLOCK_SUPERVISION"}
@@ -157,6 +160,13 @@ class JobSpec(Section):
     tensorboard: bool = True
     service_account: DnsLabel | None = Field(
         default=None, description="An account that exists; by default the job makes one of its own name."
+    )
+    secret: SecretName | None = Field(
+        default=None,
+        description="A Secret that exists; its keys, such as AWS_ACCESS_KEY_ID, become variables of workers and inference.",
+    )
+    viewer_secret: SecretName | None = Field(
+        default=None, description="The same for TensorBoard, with keys that may only read."
     )
     port: Port = 2222
     profiler_port: Port = 2223
