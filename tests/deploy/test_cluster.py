@@ -15,7 +15,7 @@ from qflock.deploy.watch import log_lines, progress, workers
 from qflock.errors import ConfigurationError
 from qflock.training.run import write_status
 from qflock.training.store import Store
-from tests.deploy.api_server import State, api_server
+from tests.deploy.api_server import CLOSE, SILENCE, State, api_server
 from tests.deploy.jobs import JOBS, PLAIN
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -115,9 +115,11 @@ def test_what_cannot_be_taken_back_is_named(connection) -> None:
     assert set(state.objects) == {"/api/v1/namespaces/default/services/first-tensorboard"}
 
 
-@pytest.mark.parametrize("fault", [429, 500, 503, -1])
-def test_passing_faults_are_tried_again(fault, connection) -> None:
+@pytest.mark.parametrize("fault", [429, 500, 503, CLOSE, SILENCE])
+def test_passing_faults_are_tried_again(fault, connection, monkeypatch) -> None:
     cluster, state = connection
+    if fault == SILENCE:
+        monkeypatch.setattr("qflock.deploy.cluster.TIMEOUT_SECONDS", 0.2)
     state.faults["PATCH", "/services/"] = [fault, fault]
     assert verbs(apply(cluster, manifests(PLAIN))) == {"created"}
 

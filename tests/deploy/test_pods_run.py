@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from qflock.deploy.checks import FRAMEWORK_BYTES
 from qflock.deploy.companions import CAPTURE, TENSORBOARD_PORT
 from qflock.deploy.pods import labels
 from qflock.deploy.render import render
@@ -60,6 +61,15 @@ def check_that_it_trains(here: Cluster, job: JobController) -> None:
     assert probe(worker, "livenessProbe")
     # It stores its state after every step, and waits at the end of the next epoch.
     wait_until("the second epoch", lambda: "epoch 2/" in job.active[0].log(), PATIENCE)
+    assert peak_memory(job.active[0]) < FRAMEWORK_BYTES, "the figure of the memory check is out of date"
+
+
+def peak_memory(pod: Pod) -> int:
+    """The most that was resident, in bytes."""
+    (line,) = [
+        line for line in Path(f"/proc/{pod.process.pid}/status").read_text().splitlines() if "VmHWM" in line
+    ]
+    return int(line.split()[1]) * 1024
 
 
 def probe(pod: Pod, kind: str) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import time
 from pathlib import Path
 
 import kubernetes_validate
@@ -15,7 +17,7 @@ from kubeflow_trainer_api.models import JobsetV1alpha2JobSet
 from qflock.cluster.identity import identity_from
 from qflock.deploy.kustomize import kustomize_files
 from qflock.deploy.render import Task, manifests, render
-from qflock.deploy.spec import JobSpec
+from qflock.deploy.spec import JobSpec, Limits
 from tests.deploy import strict_models
 from tests.deploy.jobs import JOBS, PLAIN
 
@@ -183,6 +185,26 @@ def test_restricted_pods_short_names_and_labels(name: str, task: Task) -> None:
                 assert security["readOnlyRootFilesystem"] is True
                 assert security["capabilities"] == {"drop": ["ALL"]}
                 assert container["resources"]["requests"] == container["resources"]["limits"]
+
+
+def test_probes_ask_for_a_step_and_for_a_recent_one(tmp_path: Path) -> None:
+    limits = Limits(stall_seconds=600, start_seconds=7200)
+    worker = _worker(PLAIN.model_copy(update={"limits": limits}))
+    folder = next(each["value"] for each in worker["env"] if each["name"] == "QFLOCK_SUPERVISION")
+    startup, liveness = worker["startupProbe"], worker["livenessProbe"]
+    assert startup["periodSeconds"] * startup["failureThreshold"] == 7200
+
+    def passes(probe: dict) -> bool:
+        command = [part.replace(folder, str(tmp_path)) for part in probe["exec"]["command"]]
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+    assert not passes(startup)
+    step = tmp_path / "step-2"
+    step.write_text("1")
+    assert passes(startup) and passes(liveness)
+    for age, alive in ((500, True), (700, False)):
+        os.utime(step, (time.time() - age,) * 2)
+        assert (passes(startup), passes(liveness)) == (True, alive)
 
 
 def test_secrets_go_to_those_they_are_for() -> None:

@@ -61,6 +61,9 @@ def pod(
         "serviceAccountName": account,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
+        # Linux keeps the default action of a signal from process 1: alone in its namespace, a worker that is still starting
+        # would ignore SIGTERM and be killed after the grace period.
+        "shareProcessNamespace": True,
         "securityContext": pod_security(),
         "terminationGracePeriodSeconds": SPOT_GRACE_SECONDS,
         "containers": [container],

@@ -146,6 +146,7 @@ def _check(spec: dict[str, Any], container: dict[str, Any]) -> None:
     assert security["readOnlyRootFilesystem"] and not security["allowPrivilegeEscalation"]
     assert security["capabilities"] == {"drop": ["ALL"]}
     assert "envFrom" not in container
+    assert spec["shareProcessNamespace"], "the container's process is not process 1 here"
     assert spec["volumes"] == [{"name": "tmp", "emptyDir": {}}]
     assert container["volumeMounts"] == [{"name": "tmp", "mountPath": "/tmp"}]
 
