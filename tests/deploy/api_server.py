@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +14,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import kubernetes_validate
 import yaml
+
+CLOSE, SILENCE = -1, -2  # faults that are no answer
 
 
 @dataclass
@@ -53,7 +56,10 @@ class Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         state.requests.append((self.command, url.path))
         status = state.fault(self.command, url.path)
-        if status == -1:
+        if status == CLOSE:
+            self.connection.close()
+        elif status == SILENCE:
+            time.sleep(0.5)
             self.connection.close()
         elif status:
             self._answer(status, {"kind": "Status", "message": f"injected {status}", "code": status})

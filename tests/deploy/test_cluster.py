@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 
 import pytest
@@ -14,7 +15,7 @@ from qflock.deploy.watch import log_lines, progress, workers
 from qflock.errors import ConfigurationError
 from qflock.training.run import write_status
 from qflock.training.store import Store
-from tests.deploy.api_server import State, api_server
+from tests.deploy.api_server import CLOSE, SILENCE, State, api_server
 from tests.deploy.jobs import JOBS, PLAIN
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -46,7 +47,7 @@ def test_apply_creates_then_finds_nothing_to_change_then_delete_removes_all(name
 
 def test_a_changed_job_is_configured(connection) -> None:
     cluster, _ = connection
-    list(apply(cluster, manifests(PLAIN)))
+    apply(cluster, manifests(PLAIN))
     changed = manifests(PLAIN.model_copy(update={"workers": 4}))
     assert [c.name for c in apply(cluster, changed) if c.verb == "configured"] == ["first"]
 
@@ -55,7 +56,7 @@ def test_dry_runs_change_nothing(connection) -> None:
     cluster, state = connection
     assert verbs(apply(cluster, manifests(PLAIN), dry_run=True)) == {"created"}
     assert state.objects == {}
-    list(apply(cluster, manifests(PLAIN)))
+    apply(cluster, manifests(PLAIN))
     before = dict(state.objects)
     list(delete(cluster, PLAIN, dry_run=True))
     assert state.objects == before
@@ -67,24 +68,58 @@ def test_objects_of_others_are_neither_overwritten_nor_deleted(connection) -> No
     other = {"kind": "Service", "metadata": {"name": "first", "labels": {"app": "theirs"}}}
     state.objects[service] = other
     with pytest.raises(ClusterError, match="belongs to others"):
-        list(apply(cluster, manifests(PLAIN)))
+        apply(cluster, manifests(PLAIN))
     list(delete(cluster, PLAIN))
     assert state.objects == {service: other}
 
 
-@pytest.mark.parametrize("status", [403, 404, 409, 422])
-def test_a_refusal_is_one_line_and_leaves_nothing_behind(status, connection) -> None:
+@pytest.mark.parametrize("rehearsed", [False, True])
+@pytest.mark.parametrize("status", [401, 403, 404, 409, 422])
+def test_a_refusal_is_one_line_and_leaves_nothing_behind(status, rehearsed, connection) -> None:
     cluster, state = connection
-    state.faults["PATCH", "/jobs/"] = [status]
+    state.faults["PATCH", "/jobs/"] = [0, status] if rehearsed else [status]
     with pytest.raises(ClusterError) as error:
-        list(apply(cluster, manifests(PLAIN)))
+        apply(cluster, manifests(PLAIN))
     assert "\n" not in str(error.value)
     assert state.objects == {}
 
 
-@pytest.mark.parametrize("fault", [429, 500, 503, -1])
-def test_passing_faults_are_tried_again(fault, connection) -> None:
+def test_a_refused_change_leaves_what_there_was(connection) -> None:
     cluster, state = connection
+    apply(cluster, manifests(PLAIN))
+    before = copy.deepcopy(state.objects)
+    state.faults["PATCH", "/jobs/"] = [422]
+    with pytest.raises(ClusterError, match="refuses the object"):
+        apply(cluster, manifests(PLAIN.model_copy(update={"port": 2300})))
+    assert state.objects == before
+
+
+def test_an_interrupt_leaves_nothing_behind(connection) -> None:
+    cluster, state = connection
+
+    def interrupt(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    state.faults["PATCH", "/jobs/"] = [0, 503]
+    with pytest.raises(KeyboardInterrupt):
+        apply(Cluster(cluster.client, pause=interrupt), manifests(PLAIN))
+    assert state.objects == {}
+
+
+def test_what_cannot_be_taken_back_is_named(connection) -> None:
+    cluster, state = connection
+    state.faults["PATCH", "/jobs/"] = [0, 403]
+    state.faults["DELETE", "/services/first-tensorboard"] = [403]
+    with pytest.raises(ClusterError, match="left behind: Service first-tensorboard; run `qflock deploy del"):
+        apply(cluster, manifests(PLAIN))
+    assert set(state.objects) == {"/api/v1/namespaces/default/services/first-tensorboard"}
+
+
+@pytest.mark.parametrize("fault", [429, 500, 503, CLOSE, SILENCE])
+def test_passing_faults_are_tried_again(fault, connection, monkeypatch) -> None:
+    cluster, state = connection
+    if fault == SILENCE:
+        monkeypatch.setattr("qflock.deploy.cluster.TIMEOUT_SECONDS", 0.2)
     state.faults["PATCH", "/services/"] = [fault, fault]
     assert verbs(apply(cluster, manifests(PLAIN))) == {"created"}
 
@@ -93,14 +128,14 @@ def test_lasting_faults_end_with_a_reason(connection) -> None:
     cluster, state = connection
     state.faults["GET", "serviceaccounts"] = [429] * 99
     with pytest.raises(ClusterError, match="overloaded"):
-        list(apply(cluster, manifests(PLAIN)))
+        apply(cluster, manifests(PLAIN))
 
 
 def test_a_cluster_that_is_not_there_is_named() -> None:
     settings = client.Configuration(host="http://127.0.0.1:9")
     settings.retries = False
     with client.ApiClient(settings) as api, pytest.raises(ClusterError, match="does not answer"):
-        list(apply(Cluster(api, pause=lambda seconds: None), manifests(PLAIN)))
+        apply(Cluster(api, pause=lambda seconds: None), manifests(PLAIN))
 
 
 def test_missing_configuration_is_one_line(monkeypatch, tmp_path) -> None:
@@ -108,6 +143,18 @@ def test_missing_configuration_is_one_line(monkeypatch, tmp_path) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     with pytest.raises(ConfigurationError, match="kubeconfig"):
         connect()
+
+
+@pytest.mark.parametrize("text", ["", "{", "apiVersion: v1\nkind: Config\ncurrent-context: none\n"])
+def test_a_broken_configuration_is_one_line(text: str, monkeypatch, tmp_path) -> None:
+    (tmp_path / "config").write_text(text)
+    monkeypatch.setattr(
+        "kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(tmp_path / "config")
+    )
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    with pytest.raises(ConfigurationError, match=r"must name a cluster, but: .*get-contexts") as error:
+        connect()
+    assert "\n" not in str(error.value)
 
 
 def pod(index: int, name: str, created: str, phase: str) -> dict:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import time
 from pathlib import Path
 
 import kubernetes_validate
 import pytest
 import yaml
-from kubeflow.training.models import KubeflowOrgV1TFJob
 from kubeflow_trainer_api.models import JobsetV1alpha2JobSet
 
 from qflock.cluster.identity import identity_from
 from qflock.deploy.kustomize import kustomize_files
 from qflock.deploy.render import Task, manifests, render
-from qflock.deploy.spec import JobSpec
-from tests.deploy.jobs import JOBS
+from qflock.deploy.spec import JobSpec, Limits
+from tests.deploy import strict_models
+from tests.deploy.jobs import JOBS, PLAIN
 
 GOLDEN = Path(__file__).parent / "golden"
 KUSTOMIZE = Path(__file__).parents[2] / "deploy" / "kustomize"
@@ -78,9 +80,59 @@ def test_jobset_round_trips_through_the_published_model() -> None:
     kubernetes_validate.validate(job, VERSIONS[-1], strict=True)
 
 
-def test_tfjob_has_the_published_fields() -> None:
+def test_any_failure_restarts_the_whole_jobset_and_bad_input_ends_it() -> None:
+    (jobset,) = [each for each in manifests(JOBS["jobset"]) if each["kind"] == "JobSet"]
+    (group,) = jobset["spec"]["replicatedJobs"]
+    inner = group["template"]["spec"]
+    assert inner["backoffLimit"] == 0
+    assert {rule["action"] for rule in inner["podFailurePolicy"]["rules"]} == {"FailJob"}
+    # The messages of the Job controller, for the two ways in which a pod can match a FailJob rule.
+    bad = "Container tensorflow for pod default/x failed with exit code 2 matching FailJob rule at index 0"
+    gone = "Pod default/x has condition DisruptionTarget matching FailJob rule at index 1"
+    stopped = (
+        "Container tensorflow for pod default/x failed with exit code 143 matching FailJob rule at index 2"
+    )
+    free = "RestartJobSetAndIgnoreMaxRestarts"
+    for reason, message, action in [
+        ("PodFailurePolicy", bad, "FailJobSet"),
+        ("PodFailurePolicy", gone, free),
+        ("PodFailurePolicy", stopped, free),
+        ("BackoffLimitExceeded", "Job has reached the specified backoff limit", "RestartJobSet"),
+        ("DeadlineExceeded", "Job was active longer than specified deadline", "FailJobSet"),
+    ]:
+        assert _jobset_action(jobset["spec"]["failurePolicy"]["rules"], reason, message) == action
+
+
+def _jobset_action(rules: list[dict], reason: str, message: str) -> str:
+    for rule in rules:
+        patterns = rule.get("onJobFailureMessagePatterns", [""])
+        if reason in rule["onJobFailureReasons"] and any(re.search(p, message) for p in patterns):
+            return str(rule["action"])
+    return "RestartJobSet"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("spec", "runPolicy", "cleanPodPolice"), "Running", "spec.runPolicy must not have cleanPodPolice"),
+        (("spec", "runPolicy", "backoffLimit"), "6", r"spec.runPolicy.backoffLimit must be int, but is '6'"),
+        (("spec", "tfReplicaSpecs", "Worker", "template", "spec", "containers"), [{}], "must not be `None`"),
+    ],
+)
+def test_the_models_refuse_what_does_not_fit(path: tuple[str, ...], value: object, message: str) -> None:
     (tfjob,) = [each for each in manifests(JOBS["tfjob"]) if each["kind"] == "TFJob"]
-    assert set(tfjob) <= set(KubeflowOrgV1TFJob.attribute_map.values())
+    place = tfjob
+    for part in path[:-1]:
+        place = place[part]
+    place[path[-1]] = value
+    with pytest.raises(ValueError, match=message):
+        strict_models.check(tfjob, "KubeflowOrgV1TFJob")
+
+
+def test_tfjob_fits_the_published_models() -> None:
+    (tfjob,) = [each for each in manifests(JOBS["tfjob"]) if each["kind"] == "TFJob"]
+    strict_models.check(tfjob, "KubeflowOrgV1TFJob")
+    assert set(tfjob["spec"]["tfReplicaSpecs"]["Worker"]["template"]["metadata"]) == {"labels"}
     worker = tfjob["spec"]["tfReplicaSpecs"]["Worker"]
     assert worker["restartPolicy"] == "ExitCode"
     (container,) = worker["template"]["spec"]["containers"]
@@ -135,6 +187,39 @@ def test_restricted_pods_short_names_and_labels(name: str, task: Task) -> None:
                 assert container["resources"]["requests"] == container["resources"]["limits"]
 
 
+def test_probes_ask_for_a_step_and_for_a_recent_one(tmp_path: Path) -> None:
+    limits = Limits(stall_seconds=600, start_seconds=7200)
+    worker = _worker(PLAIN.model_copy(update={"limits": limits}))
+    folder = next(each["value"] for each in worker["env"] if each["name"] == "QFLOCK_SUPERVISION")
+    startup, liveness = worker["startupProbe"], worker["livenessProbe"]
+    assert startup["periodSeconds"] * startup["failureThreshold"] == 7200
+
+    def passes(probe: dict) -> bool:
+        command = [part.replace(folder, str(tmp_path)) for part in probe["exec"]["command"]]
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+    assert not passes(startup)
+    step = tmp_path / "step-2"
+    step.write_text("1")
+    assert passes(startup) and passes(liveness)
+    for age, alive in ((500, True), (700, False)):
+        os.utime(step, (time.time() - age,) * 2)
+        assert (passes(startup), passes(liveness)) == (True, alive)
+
+
+def test_secrets_go_to_those_they_are_for() -> None:
+    job = PLAIN.model_copy(update={"secret": "writer-keys", "viewer_secret": "reader-keys"})
+    found = {}
+    for each in [*manifests(job), *manifests(job, "infer")]:
+        if each["kind"] in ("Job", "Deployment"):
+            kubernetes_validate.validate(each, VERSIONS[-1], strict=True)
+        for pod in _pods(each):
+            (container,) = pod["containers"]
+            found[container["name"]] = container["envFrom"]
+    writer, reader = ([{"secretRef": {"name": f"{who}-keys"}}] for who in ("writer", "reader"))
+    assert found == {"tensorflow": writer, "inference": writer, "tensorboard": reader}
+
+
 def test_network_rules_let_only_the_right_pods_in() -> None:
     rules = {
         e["metadata"]["name"]: e["spec"]
@@ -148,7 +233,7 @@ def test_network_rules_let_only_the_right_pods_in() -> None:
         )
         for rule in rules["first-worker"]["ingress"]
     }
-    assert allowed == {(2222, "worker"), (2223, "tensorboard")}
+    assert allowed == {(2222, "worker"), (2223, "tensorboard"), (2223, "capture")}
     assert rules["first-tensorboard"]["ingress"] == []
 
 

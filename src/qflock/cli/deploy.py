@@ -9,7 +9,9 @@ import typer
 
 from qflock.errors import QflockError
 
-app = typer.Typer(name="deploy", help="Run a job file on Kubernetes.", no_args_is_help=True)
+app = typer.Typer(
+    name="deploy", help="Run a job file on Kubernetes.", no_args_is_help=True, rich_markup_mode="markdown"
+)
 
 JobFile = Annotated[str, typer.Argument(metavar="JOB", help="The job file, for instance `qflock.toml`.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would change, and change nothing.")]
@@ -28,7 +30,29 @@ TaskOption = Annotated[Task, typer.Option(help="Train, or predict with the run's
 
 @app.command()
 def render(job: JobFile, task: TaskOption = Task.train) -> None:
-    """Print the manifests; no cluster is needed."""
+    """Print the manifests; no cluster and no credentials are needed.
+
+    A job file is TOML. The least that a cluster needs is a name and a store that every pod reaches:
+
+    * `name = "first"`
+
+    * `store = "gs://my-bucket/first"`
+
+    All else has a default: `workers`, `image`, `kind` (indexed-job, jobset or tfjob), and the tables `[experiment]`,
+    `[resources]`, `[schedule]`, `[limits]` and `[google]`. `qflock deploy schema` describes every key.
+
+    What is printed is what `apply` submits: accounts, network rules, TensorBoard, and the training or, with
+    `--task infer`, the prediction. A job that could not run is refused here already, with exit code 2: a local store,
+    too little memory for the circuit, a misspelt key.
+
+    Examples:
+
+    * `qflock deploy render qflock.toml`
+
+    * `qflock deploy render qflock.toml --task infer`
+
+    * `qflock deploy render qflock.toml | kubectl diff -f -`
+    """
     from qflock.deploy.checks import check_for_cluster
     from qflock.deploy.files import read_job
     from qflock.deploy.render import render as text
@@ -42,7 +66,19 @@ def render(job: JobFile, task: TaskOption = Task.train) -> None:
 def apply(
     job: JobFile, task: TaskOption = Task.train, dry_run: DryRun = False, context: Context = None
 ) -> None:
-    """Submit the job and print what changed."""
+    """Submit the job, all of it or nothing, and print what changed.
+
+    Every object is rehearsed on the cluster first, so that what it refuses changes nothing. Objects that others made
+    are left alone. Exit code 2 if the cluster refuses or does not answer.
+
+    Examples:
+
+    * `qflock deploy apply qflock.toml --dry-run`
+
+    * `qflock deploy apply qflock.toml`
+
+    * `qflock deploy apply qflock.toml --task infer`
+    """
     from qflock.deploy.checks import check_for_cluster
     from qflock.deploy.cluster import apply as submit
     from qflock.deploy.cluster import connect
@@ -57,7 +93,14 @@ def apply(
 
 @app.command()
 def status(job: JobFile, context: Context = None) -> None:
-    """Show the workers, their restarts, and the run's last step and loss."""
+    """Show the workers, their restarts, and the run's last step and loss.
+
+    The step and the loss are read from the store, which needs its credentials here too.
+
+    Example:
+
+    * `qflock deploy status qflock.toml`
+    """
     from qflock.deploy.cluster import connect
     from qflock.deploy.files import read_job
     from qflock.deploy.watch import progress, workers
@@ -80,7 +123,14 @@ def logs(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the worker ends.")] = False,
     context: Context = None,
 ) -> None:
-    """Print a worker's log."""
+    """Print the log of a worker's newest pod.
+
+    Examples:
+
+    * `qflock deploy logs qflock.toml --follow`
+
+    * `qflock deploy logs qflock.toml --worker 1`
+    """
     from qflock.deploy.cluster import connect
     from qflock.deploy.files import read_job
     from qflock.deploy.watch import log_lines
@@ -91,7 +141,14 @@ def logs(
 
 @app.command()
 def delete(job: JobFile, dry_run: DryRun = False, context: Context = None) -> None:
-    """Delete what `apply` made, and nothing else; the run's files stay."""
+    """Delete what `apply` made, and nothing else; the run's files stay.
+
+    Examples:
+
+    * `qflock deploy delete qflock.toml --dry-run`
+
+    * `qflock deploy delete qflock.toml`
+    """
     from qflock.deploy.cluster import connect
     from qflock.deploy.cluster import delete as remove
     from qflock.deploy.files import read_job

@@ -39,6 +39,8 @@ class Reporter:
     def __init__(self, index: int) -> None:
         folder = os.environ.get(FOLDER_VARIABLE)
         self._folder = Path(folder) if folder else None
+        if self._folder:
+            self._folder.mkdir(parents=True, exist_ok=True)
         self._index, self._last, self.step = index, 0.0, 0
 
     def on_step(self, step: int) -> None:

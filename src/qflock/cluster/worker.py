@@ -12,6 +12,7 @@ from contextlib import suppress
 from types import FrameType
 
 from qflock.cluster.identity import Identity
+from qflock.cluster.profiler_server import profiler_port, start_profiler_server
 from qflock.cluster.strategy import join, peer_lost
 from qflock.cluster.supervision import Reporter
 from qflock.cluster.watch import Watch
@@ -51,6 +52,8 @@ def run_worker(
         from qflock.training.loop import Worker, train
         from qflock.training.ready import experiment_of
 
+        if (port := profiler_port(os.environ)) is not None:
+            start_profiler_server(port)
         strategy = join(identity, start_timeout)
         # Only now, since TensorFlow takes SIGTERM for itself while it joins. Until here a signal ends the process at once.
         _note_signals(stop)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,6 +111,7 @@ def connect(context: str | None = None) -> Cluster:
     try:
         from kubernetes import client, config
         from kubernetes.config.config_exception import ConfigException
+        from yaml import YAMLError
     except ImportError:
         raise ConfigurationError("A cluster needs the Kubernetes client: pip install 'qflock[k8s]'") from None
     settings = client.Configuration()
@@ -119,32 +120,67 @@ def connect(context: str | None = None) -> Cluster:
             config.load_incluster_config(client_configuration=settings)
         else:
             config.load_kube_config(context=context, client_configuration=settings)
-    except (ConfigException, OSError) as error:
-        raise ConfigurationError(f"A kubeconfig must name a cluster, but: {error}") from None
+    except (ConfigException, YAMLError, OSError) as error:
+        reason = " ".join(str(error).split())
+        raise ConfigurationError(
+            f"A kubeconfig must name a cluster, but: {reason}; see `kubectl config get-contexts`"
+        ) from None
     settings.retries = False
     return Cluster(client.ApiClient(settings))
 
 
-def apply(cluster: Cluster, objects: Iterable[Manifest], dry_run: bool = False) -> Iterator[Change]:
-    """Submits objects server-side; what this call created is deleted again if a later object is refused."""
-    created: list[Manifest] = []
-    for each in objects:
+def apply(cluster: Cluster, objects: Sequence[Manifest], dry_run: bool = False) -> list[Change]:
+    """Submits objects server-side, all of them or none.
+
+    They are rehearsed first, so that what the cluster refuses changes nothing. Should it fail after all, or be
+    interrupted, what was created is deleted again.
+
+    Args:
+        cluster: Where.
+        objects: In the order in which they are to be made.
+        dry_run: Whether to leave it at the rehearsal.
+
+    Returns:
+        One change for each object.
+
+    Raises:
+        ClusterError: If the cluster refuses an object; says what is left behind, should anything be.
+    """
+    rehearsed = [_apply_one(cluster, each, dry_run=True) for each in objects]
+    if dry_run:
+        return rehearsed
+    changes: list[Change] = []
+    try:
+        for each in objects:
+            changes.append(_apply_one(cluster, each, dry_run=False))
+    except (ClusterError, KeyboardInterrupt) as error:
+        # The one that failed may exist too: the cluster's answer can get lost on the way back.
+        begun = zip(objects, rehearsed[: len(changes) + 1], strict=False)
+        left = _take_back(cluster, [each for each, change in begun if change.verb == "created"])
+        if left:
+            raise ClusterError(
+                f"{error}; left behind: {', '.join(left)}; run `qflock deploy delete`"
+            ) from None
+        raise
+    return changes
+
+
+def _take_back(cluster: Cluster, created: list[Manifest]) -> list[str]:
+    """Deletes the objects, the last made first; returns those that could not be deleted."""
+    left = []
+    for each in reversed(created):
         try:
-            change = _apply_one(cluster, each, dry_run)
+            if _ours(cluster.call("GET", address(each))):
+                _delete_one(cluster, address(each))
         except ClusterError:
-            for made in reversed(created):
-                _delete_one(cluster, address(made))
-            raise
-        if change.verb == "created" and not dry_run:
-            created.append(each)
-        yield change
+            left.append(f"{each['kind']} {each['metadata']['name']}")
+    return left
 
 
 def _apply_one(cluster: Cluster, each: Manifest, dry_run: bool) -> Change:
     before = cluster.call("GET", address(each))
-    owner = (before or {}).get("metadata", {}).get("labels", {}).get("app.kubernetes.io/managed-by")
     name = each["metadata"]["name"]
-    if before is not None and owner != MANAGER:
+    if before is not None and not _ours(before):
         raise ClusterError(f"{each['kind']} {name} belongs to others and is left alone; choose another name")
     query = {"fieldManager": MANAGER} | ({"dryRun": "All"} if dry_run else {})
     after = cluster.call("PATCH", address(each), each, query)
@@ -154,6 +190,11 @@ def _apply_one(cluster: Cluster, each: Manifest, dry_run: bool) -> Change:
         return Change(each["kind"], name, "created")
     same = before["metadata"].get("resourceVersion") == after["metadata"].get("resourceVersion")
     return Change(each["kind"], name, "unchanged" if same else "configured")
+
+
+def _ours(found: Any) -> bool:
+    marks = (found or {}).get("metadata", {}).get("labels", {})
+    return bool(marks.get("app.kubernetes.io/managed-by") == MANAGER)
 
 
 def delete(cluster: Cluster, job: JobSpec, dry_run: bool = False) -> Iterator[Change]:

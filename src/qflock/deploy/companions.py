@@ -6,6 +6,8 @@ from qflock.deploy.pods import Manifest, container, labels, metadata, pod
 from qflock.deploy.spec import JobSpec
 
 TENSORBOARD_PORT = 6006
+CAPTURE = "capture"
+"""The component that a pod must be labelled with to reach the workers' profiler."""
 
 
 def viewer_account(job: JobSpec) -> str:
@@ -30,8 +32,11 @@ def accounts(job: JobSpec) -> list[Manifest]:
 
 
 def network_policies(job: JobSpec) -> list[Manifest]:
-    """Workers hear each other, and TensorBoard on the profiler's port; the others hear nobody."""
-    rules = [_allow(job, "worker", job.port), _allow(job, "tensorboard", job.profiler_port)]
+    """Workers hear each other, and captures and TensorBoard on the profiler's port; the others hear nobody."""
+    rules = [
+        _allow(job, "worker", job.port),
+        *(_allow(job, component, job.profiler_port) for component in ("tensorboard", CAPTURE)),
+    ]
     closed: list[Manifest] = []
     return [_policy(job, "worker", rules), _policy(job, "inference", closed)] + (
         [_policy(job, "tensorboard", closed)] if job.tensorboard else []
@@ -59,10 +64,18 @@ def _policy(job: JobSpec, component: str, ingress: list[Manifest]) -> Manifest:
 def tensorboard(job: JobSpec) -> list[Manifest]:
     """A Deployment and a ClusterIP Service, reached through a port-forward only."""
     name = f"{job.name}-tensorboard"
-    command = ["tensorboard", f"--logdir={job.store}", "--bind_all", f"--port={TENSORBOARD_PORT}"]
+    # The fast loader takes credentials of its own, panics without them, and knows no s3://.
+    command = [
+        "tensorboard",
+        f"--logdir={job.store}",
+        "--load_fast=false",
+        "--bind_all",
+        f"--port={TENSORBOARD_PORT}",
+    ]
     probe = {"httpGet": {"path": "/", "port": "http"}, "periodSeconds": 10}
     size = {"cpu": "500m", "memory": "1Gi"}
-    board = container(job, "tensorboard", command) | {
+    viewer = job.model_copy(update={"secret": job.viewer_secret})
+    board = container(viewer, "tensorboard", command) | {
         "image": job.tensorboard_image,
         "ports": [{"name": "http", "containerPort": TENSORBOARD_PORT}],
         "env": [{"name": "HOME", "value": "/tmp"}],

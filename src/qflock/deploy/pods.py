@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
+from qflock.cluster.profiler_server import PORT_VARIABLE
+from qflock.cluster.supervision import FOLDER_VARIABLE
 from qflock.deploy.spec import JobSpec
 
 Manifest = dict[str, Any]
 MANAGER = "qflock"
 INDEX_FIELD = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 SPOT_GRACE_SECONDS = 15
+SUPERVISION_FOLDER = "/tmp/qflock"
 GKE_SPOT = "cloud.google.com/gke-spot"
 
 
@@ -57,6 +61,9 @@ def pod(
         "serviceAccountName": account,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
+        # Linux keeps the default action of a signal from process 1: alone in its namespace, a worker that is still starting
+        # would ignore SIGTERM and be killed after the grace period.
+        "shareProcessNamespace": True,
         "securityContext": pod_security(),
         "terminationGracePeriodSeconds": SPOT_GRACE_SECONDS,
         "containers": [container],
@@ -74,9 +81,9 @@ def scheduling(job: JobSpec, component: str) -> Manifest:
     for given, each in zip(job.schedule.tolerations, tolerations, strict=True):
         each |= {"operator": given.operator, "effect": given.effect}
     if job.schedule.spot and job.google:
-        selector["cloud.google.com/gke-spot"] = "true"
+        selector[GKE_SPOT] = "true"
         taint = {
-            "key": "cloud.google.com/gke-spot",
+            "key": GKE_SPOT,
             "operator": "Equal",
             "value": "true",
             "effect": "NoSchedule",
@@ -101,14 +108,44 @@ def worker_container(job: JobSpec, port_name: str = "training") -> Manifest:
     command = ["qflock", "train", *job.experiment.arguments(), f"--run={job.store}"]
     return container(job, "tensorflow", command) | {
         "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in ports],
-        "env": [*identity(job), *environment(job)],
+        "env": [*identity(job), *environment(job), *supervision(job)],
+        **probes(job),
+    }
+
+
+def supervision(job: JobSpec) -> list[Manifest]:
+    """Where a worker says how far it is, and where its profiler listens."""
+    values = {FOLDER_VARIABLE: SUPERVISION_FOLDER, PORT_VARIABLE: str(job.profiler_port)}
+    return [{"name": name, "value": value} for name, value in values.items()]
+
+
+def probes(job: JobSpec) -> Manifest:
+    """A worker lives as long as it ends steps.
+
+    An open port would prove nothing: TensorFlow's server answers while a step hangs. Until the first step has ended, which
+    takes as long as the circuits take to compile, only the startup probe looks.
+    """
+    steps = f"find {SUPERVISION_FOLDER} -name 'step-*'"
+    minutes = math.ceil(job.limits.stall_seconds / 60)
+    return {
+        "startupProbe": _finds(steps, 10) | {"failureThreshold": math.ceil(job.limits.start_seconds / 10)},
+        "livenessProbe": _finds(f"{steps} -mmin -{minutes}", 60) | {"failureThreshold": 3},
+    }
+
+
+def _finds(find: str, period: int) -> Manifest:
+    """Succeeds where a file is found; the answer may be late while all cores are busy."""
+    return {
+        "exec": {"command": ["sh", "-c", f'test -n "$({find})"']},
+        "periodSeconds": period,
+        "timeoutSeconds": 10,
     }
 
 
 def container(job: JobSpec, name: str, command: list[str]) -> Manifest:
     """A container of the job's image with the worker's resources."""
     size = {"cpu": str(job.resources.cpu), "memory": job.resources.memory}
-    return {
+    return variables_of(job.secret) | {
         "name": name,
         "image": job.image,
         "command": command,
@@ -118,6 +155,11 @@ def container(job: JobSpec, name: str, command: list[str]) -> Manifest:
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
         "workingDir": "/tmp",
     }
+
+
+def variables_of(secret: str | None) -> Manifest:
+    """The part of a container that turns the keys of a Secret into variables."""
+    return {"envFrom": [{"secretRef": {"name": secret}}]} if secret else {}
 
 
 def environment(job: JobSpec) -> list[Manifest]:

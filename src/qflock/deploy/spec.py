@@ -12,8 +12,12 @@ from qflock.training.spec import RunSpec
 
 Kind = Literal["indexed-job", "jobset", "tfjob"]
 DnsLabel = Annotated[str, Field(max_length=40, pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$")]
+SecretName = Annotated[
+    str, Field(max_length=253, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
+]
 NamespaceLabel = Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
 Port = Annotated[int, Field(ge=1024, le=65535)]
+RESERVED = {"TF_CONFIG", "QFLOCK_THREADS", "QFLOCK_INDEX", "QFLOCK_PROFILER_PORT", "QFLOCK_SUPERVISION"}
 SHARED = ("epochs", "batch_size", "learning_rate", "seed", "checkpoint_seconds", "keep")
 MEMORY_UNITS = {
     "": 1,
@@ -113,6 +117,14 @@ class Limits(Section):
         default=6, ge=0, le=1000, description="Failures, preemptions aside, before the job fails."
     )
     deadline_seconds: int = Field(default=86400, ge=1)
+    start_seconds: int = Field(
+        default=3600,
+        ge=60,
+        description="Longest time to a worker's first step, while it starts, meets the others and compiles.",
+    )
+    stall_seconds: int = Field(
+        default=3600, ge=60, description="A worker that ends no step for this long is killed and replaced."
+    )
     keep_seconds: int = Field(default=86400, ge=0, description="A finished job is deleted after this time.")
 
 
@@ -149,6 +161,13 @@ class JobSpec(Section):
     service_account: DnsLabel | None = Field(
         default=None, description="An account that exists; by default the job makes one of its own name."
     )
+    secret: SecretName | None = Field(
+        default=None,
+        description="A Secret that exists; its keys, such as AWS_ACCESS_KEY_ID, become variables of workers and inference.",
+    )
+    viewer_secret: SecretName | None = Field(
+        default=None, description="The same for TensorBoard, with keys that may only read."
+    )
     port: Port = 2222
     profiler_port: Port = 2223
     experiment: Experiment = Experiment()
@@ -169,7 +188,7 @@ class JobSpec(Section):
     def _consistent(self) -> JobSpec:
         if self.port == self.profiler_port:
             raise ValueError(f"port and profiler_port must differ, but both are {self.port}")
-        reserved = sorted({"TF_CONFIG", "QFLOCK_THREADS", "QFLOCK_INDEX"} & set(self.environment))
+        reserved = sorted(RESERVED & set(self.environment))
         if reserved:
             raise ValueError(f"environment must not set {', '.join(reserved)}, which the job sets itself")
         return self

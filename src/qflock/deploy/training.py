@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 from qflock.deploy.pods import Manifest, labels, metadata, pod, worker_container
 from qflock.deploy.spec import JobSpec
@@ -25,24 +26,22 @@ def job_template(job: JobSpec) -> Manifest:
         "parallelism": job.workers,
         "backoffLimit": job.limits.restarts,
         "podReplacementPolicy": "Failed",
-        "podFailurePolicy": {"rules": failure_rules()},
+        "podFailurePolicy": {"rules": failure_rules(preempted="Ignore")},
         "template": template,
     }
 
 
-def failure_rules() -> list[Manifest]:
-    """Bad input fails the job at once; a preemption costs no restart."""
-    return [
-        {
-            "action": "FailJob",
-            "onExitCodes": {"containerName": "tensorflow", "operator": "In", "values": [PERMANENT]},
-        },
-        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
-        {
-            "action": "Ignore",
-            "onExitCodes": {"containerName": "tensorflow", "operator": "In", "values": [PREEMPTED]},
-        },
-    ]
+def failure_rules(preempted: Literal["Ignore", "FailJob"]) -> list[Manifest]:
+    """Bad input fails the job at once; a preempted pod is replaced for free, or fails the job for a JobSet to judge."""
+
+    def on_exit_code(action: str, code: int) -> Manifest:
+        return {
+            "action": action,
+            "onExitCodes": {"containerName": "tensorflow", "operator": "In", "values": [code]},
+        }
+
+    disrupted = {"action": preempted, "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+    return [on_exit_code("FailJob", PERMANENT), disrupted, on_exit_code(preempted, PREEMPTED)]
 
 
 def indexed_job(job: JobSpec) -> list[Manifest]:
@@ -72,14 +71,19 @@ def indexed_job(job: JobSpec) -> list[Manifest]:
 
 
 def jobset(job: JobSpec) -> list[Manifest]:
-    """A JobSet, which restarts all workers together; its controller makes the headless Service."""
-    template = job_template(job)
+    """A JobSet, which restarts all workers together; its controller makes the headless Service.
+
+    Any failed pod fails the inner Job at once, since a Job would replace that pod alone and leave the others waiting.
+    """
+    template = job_template(job) | {
+        "backoffLimit": 0,
+        "podFailurePolicy": {"rules": failure_rules(preempted="FailJob")},
+        "activeDeadlineSeconds": job.limits.deadline_seconds,
+    }
     del template["template"]["spec"]["subdomain"]
-    template["activeDeadlineSeconds"] = job.limits.deadline_seconds
-    permanent = {"name": "permanent", "action": "FailJobSet", "onJobFailureReasons": ["PodFailurePolicy"]}
     spec = {
         "network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True, "subdomain": job.name},
-        "failurePolicy": {"maxRestarts": job.limits.restarts, "rules": [permanent]},
+        "failurePolicy": {"maxRestarts": job.limits.restarts, "rules": restart_rules()},
         "ttlSecondsAfterFinished": job.limits.keep_seconds,
         "replicatedJobs": [{"name": "workers", "replicas": 1, "template": {"spec": template}}],
     }
@@ -90,6 +94,20 @@ def jobset(job: JobSpec) -> list[Manifest]:
             "metadata": metadata(job, "worker"),
             "spec": spec,
         }
+    ]
+
+
+def restart_rules() -> list[Manifest]:
+    """What a JobSet does after its Job has failed: gives up, or restarts all workers, for free after a preemption.
+
+    The reason of a Job does not tell bad input from a preemption; only its message does (JobSet 0.10.1 or newer).
+    """
+    by_policy = {"onJobFailureReasons": ["PodFailurePolicy"]}
+    message = {"onJobFailureMessagePatterns": [f"failed with exit code {PERMANENT} "]}
+    return [
+        {"name": "permanent", "action": "FailJobSet"} | by_policy | message,
+        {"name": "deadline", "action": "FailJobSet", "onJobFailureReasons": ["DeadlineExceeded"]},
+        {"name": "preempted", "action": "RestartJobSetAndIgnoreMaxRestarts"} | by_policy,
     ]
 
 
