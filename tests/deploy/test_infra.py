@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -13,10 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from qflock.deploy.files import parse_job
 from qflock.deploy.gcloud import CloudError, find_gcloud
 from qflock.deploy.google_cloud import credentials_command, place_of, project_command, steps
 from qflock.deploy.infrastructure import DeclinedError, Session, down, plan, up
-from qflock.deploy.prices import read_prices
+from qflock.deploy.prices import estimate, read_prices
+from qflock.deploy.render import manifests
 from qflock.deploy.spec import Google, JobSpec, Resources, Schedule
 from qflock.errors import ConfigurationError
 
@@ -307,7 +310,7 @@ def test_the_command_line_refuses_to_spend_unasked(cloud: Cloud) -> None:
     assert cloud.left() == set()
     done = qflock(cloud.folder, "up", "--yes")
     assert done.returncode == 0, done.stderr
-    assert "Estimate, US dollars" in done.stdout
+    assert "Estimate in US dollars" in done.stdout
     assert cloud.left()
 
 
@@ -357,6 +360,32 @@ def test_several_workers_share_a_large_node() -> None:
         steps(JOB.model_copy(update={"google": large, "workers": 8}))
 
 
+PAGE = (Path(__file__).parents[2] / "docs" / "google-cloud.md").read_text()
+
+
+def shown_after(command: str) -> list[str]:
+    """The lines that the tutorial shows after a command."""
+    return PAGE.split(f"$ {command}\n```\n\n```text\n")[1].split("\n```")[0].splitlines()
+
+
+def test_the_tutorial_shows_what_up_and_down_print(cloud: Cloud) -> None:
+    job = parse_job(re.findall(r"<<'END'\n(.*?)END\n", PAGE, re.DOTALL)[0])
+    made = cloud.up(job)
+    made.insert(made.index(estimate(job, PRICES).lines()[-1]) + 1, f"{cloud.questions[0]} [y/N]: y")
+    assert shown_after("qflock infra up qflock.toml") == made
+    removed = cloud.down(job)
+    removed.insert(len(removed) // 2, f"{cloud.questions[1]} [y/N]: y")
+    assert shown_after("qflock infra down qflock.toml") == removed
+    applied = [f"{each['kind']} {each['metadata']['name']} created" for each in manifests(job)]
+    assert shown_after("qflock deploy apply qflock.toml") == applied
+
+
+def commands_in_the_tutorial() -> list[str]:
+    """Every gcloud command that the page tells the reader to type."""
+    found = re.findall(r"(?:`|^\$ )(gcloud [a-z]+ [^`\n]*[^`\n ])", PAGE, re.MULTILINE)
+    return [each for each in found if "..." not in each]
+
+
 def commands() -> list[str]:
     """Every command that `up` and `down` run, and those that are others for a region without spot nodes."""
     regional = Google(project="my-project", location="europe-west4", machine_type="c3-standard-4")
@@ -391,19 +420,21 @@ def lint(texts: list[str], folder: Path) -> dict[str, str]:
 
 def test_the_real_gcloud_accepts_every_command(tmp_path: Path) -> None:
     wrong = "gcloud container clusters create qflock --enable-dataplane-v3"
-    verdicts = lint([*commands(), wrong], tmp_path)
+    right = {*commands(), *commands_in_the_tutorial()}
+    verdicts = lint([*right, wrong], tmp_path)
     if verdicts:
         assert "unrecognized" in verdicts.pop(wrong)
         assert {text: error for text, error in verdicts.items() if error} == {}
-        assert len(verdicts) == len(set(commands()))
+        assert len(verdicts) == len(right)
 
 
 def test_the_estimate_states_its_date_and_can_be_corrected(tmp_path: Path) -> None:
     lines = "\n".join(plan(JOB, PRICES))
     assert f"prices of {PRICES.date}" in lines
+    lines = re.sub(" +", " ", lines)
     # By hand: the fee 0.10, 2 of 0.033506 and 30 GiB of disk; then twice 4 of 0.02303 and 50 GiB.
-    assert "as long as they exist  0.171 per hour" in lines
-    assert "0.198 per hour" in lines
+    assert "as long as they exist 0.171 per hour" in lines
+    assert "2 worker nodes, while the job trains 0.198 per hour" in lines
     table = tmp_path / "prices.toml"
     table.write_text(
         'date = "2027-01-01"\nsources = ["mine"]\ncluster_hour = 1\ndisk_gib_month = 0\nbucket_gib_month = 0\n'

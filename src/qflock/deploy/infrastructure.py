@@ -95,7 +95,7 @@ def up(job: JobSpec, prices: Prices, session: Session) -> Iterator[str]:
         found = session.look(step)
         if found.wrong:
             raise CloudError(
-                f"The {step.name} exists, but cannot be used: {found.wrong}; change the job or remove it"
+                f"The {step.name} exists, but cannot be used: {found.wrong}; change the job{_or_remove(step)}"
             )
         if found.there:
             yield f"{step.name}: there" + ("" if found.own else " (yours: `down` will leave it)")
@@ -160,6 +160,12 @@ def _reading(permission: str) -> str:
     """What a look needs, from what making needs."""
     stem, _, verb = permission.rpartition(".")
     return f"{stem}.{'getIamPolicy' if verb == 'setIamPolicy' else 'list' if verb == 'enable' else 'get'}"
+
+
+def _or_remove(step: Step) -> str:
+    if step.holds_runs or not step.remove:
+        return ", or the thing itself"
+    return f", or remove it and run the same again: {shell(step.remove[0])}"
 
 
 def _last_question(doomed: list[Step]) -> str:

@@ -92,22 +92,22 @@ class Estimate:
 
     def lines(self) -> list[str]:
         """The estimate as text."""
-        google, prices = self.place.google, self.prices
+        prices, most = self.prices, self.place.google.max_nodes
         training = None if self.nodes is None or self.node is None else self.nodes * self.node
-        most = None if self.node is None else google.max_nodes * self.node
         together = None if self.standing is None or training is None else self.standing + training
+        limit = None if self.standing is None or self.node is None else self.standing + most * self.node
+        rows = [
+            ("cluster and system node, as long as they exist", self.standing),
+            (f"{self.nodes or '?'} worker nodes, while the job trains", training),
+            ("both together", together),
+            (f"with the most worker nodes, {most}", limit),
+        ]
+        missing = "  not in the table: this machine type in this region; give --prices FILE"
         return [
-            f"Estimate, US dollars without tax, prices of {prices.date}; the real bill differs.",
-            f"  cluster and system node, as long as they exist  {_hour(self.standing)}",
-            f"  {self.nodes or '?'} worker nodes while the job trains{'':15}{_hour(training)}",
-            f"  both together{'':35}{_hour(together)}",
-            f"  at most ({google.max_nodes} worker nodes){'':{24 - len(str(google.max_nodes))}}{_hour(most)} more",
-            f"  bucket {prices.bucket_gib_month:.3f} and images {prices.images_gib_month:.3f} per GiB and month",
-            *(
-                ["  not in the table: this machine type or region; give --prices FILE"]
-                if together is None
-                else []
-            ),
+            f"Estimate in US dollars, without tax, with prices of {prices.date}; the bill will differ.",
+            *(f"  {name:<48}{_hour(dollars)}" for name, dollars in rows),
+            f"  bucket {prices.bucket_gib_month:.2f}, images {prices.images_gib_month:.2f} per GiB and month",
+            *([missing] if together is None else []),
             *(f"  source: {source}" for source in prices.sources),
         ]
 
