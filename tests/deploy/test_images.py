@@ -84,6 +84,12 @@ def test_images_run_as_the_user_that_pods_run_as(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_the_last_stage_has_no_compiler(name: str) -> None:
+    stages = "\n".join(" ".join(each) for each in instructions(name)).split("FROM ")
+    assert "g++" not in stages[-1]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_nothing_but_tmp_is_written(name: str) -> None:
     settings = " ".join(value for instruction, value in instructions(name) if instruction == "ENV")
     assert "PYTHONDONTWRITEBYTECODE=1" in settings
@@ -93,7 +99,7 @@ def test_nothing_but_tmp_is_written(name: str) -> None:
 
 
 def test_the_image_has_what_pods_run_and_the_extras_exist() -> None:
-    installed = next(value for _, value in instructions("Dockerfile") if "pip install" in value)
+    installed = next(value for _, value in instructions("Dockerfile") if "/wheels/*.whl" in value)
     extras = re.search(r"\[([-a-z0-9,]+)\]", installed)[1].split(",")
     assert extras == ["train-cpu", "gcs", "s3"]
     assert set(extras) <= set(PROJECT["optional-dependencies"])

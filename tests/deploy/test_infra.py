@@ -231,16 +231,26 @@ def test_a_missing_permission_is_named_with_a_role(change, message, permission, 
 
 
 HINTS = [
-    ("ERROR: (gcloud) FAILED_PRECONDITION: Billing account for project '4711' is not found.", "link a billing account"),
-    ("ERROR: (gcloud) PERMISSION_DENIED: Artifact Registry API has not been used in project 4711 before", "wait two minutes"),
-    ("ERROR: (gcloud) ResponseError: code=403, message=Insufficient regional quota: CPUS", "ask for more quota"),
-    ("ERROR: (gcloud) There was a problem refreshing your current auth tokens: expired", "gcloud auth login"),
-]  # fmt: skip
+    ("FAILED_PRECONDITION: Billing account for project '4711' is not found.", "link a billing account"),
+    ("PERMISSION_DENIED: Artifact Registry API has not been used in project 4711 before", "two minutes"),
+    (
+        'ResponseError: code=403, message=Insufficient regional quota to satisfy request: resource "CPUS"',
+        "more quota",
+    ),
+    ("ResponseError: code=403, message=Quota 'N2_CPUS' exceeded. Limit: 8.0", "more quota"),
+    ('ResponseError: code=400, message=Network "default" does not exist.', "networks create default"),
+    ("There was a problem refreshing your current auth tokens: expired", "gcloud auth login"),
+    (
+        "PERMISSION_DENIED: Permission 'artifactregistry.repositories.create' denied; use `--billing-project` "
+        "or set the billing/quota_project property",
+        "lacks the permission artifactregistry.repositories.create",
+    ),
+]
 
 
 @pytest.mark.parametrize(("message", "hint"), HINTS)
 def test_common_faults_say_what_helps(message: str, hint: str, cloud: Cloud) -> None:
-    cloud.fail(2, message)
+    cloud.fail(2, f"ERROR: (gcloud) {message}")
     with pytest.raises(CloudError, match=hint):
         cloud.up()
 

@@ -27,7 +27,7 @@ HINTS = [
         "log in: gcloud auth login",
     ),
     (
-        r"[Bb]illing",
+        r"BILLING_DISABLED|[Bb]illing (account|must be|to be enabled)",
         "link a billing account to the project: https://console.cloud.google.com/billing/projects",
     ),
     (
@@ -35,7 +35,7 @@ HINTS = [
         "an API was enabled a moment ago, or is missing; wait two minutes and run the same again",
     ),
     (
-        r"[Qq]uota|STOCKOUT|RESOURCE_POOL_EXHAUSTED",
+        r"QUOTA_EXCEEDED|[Qq]uota '|(regional|project) quota to|STOCKOUT|RESOURCE_POOL_EXHAUSTED",
         "ask for more quota, or choose another google.location or google.machine_type",
     ),
     (
@@ -43,7 +43,7 @@ HINTS = [
         "bucket names are unique in the world; choose another in `store`",
     ),
     (
-        r"networks/default|[Nn]etwork.*default",
+        r"networks/default|[Nn]etwork (named )?\"?default",
         "the project has no network of the name default: gcloud compute networks create default",
     ),
 ]
