@@ -24,8 +24,10 @@ RUN apt-get update \
  && apt-get install --yes --no-install-recommends libgomp1 \
  && rm -rf /var/lib/apt/lists/*
 COPY --from=build /opt/qflock /opt/qflock
+# gcsfs would ask a second service which kind each bucket is; the job's bucket is an ordinary one.
 # The root file system is read-only in a cluster: what is written goes to /tmp.
-ENV HOME=/tmp \
+ENV GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT=false \
+    HOME=/tmp \
     MPLCONFIGDIR=/tmp/matplotlib \
     PATH=/opt/qflock/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \

@@ -6,7 +6,9 @@ FROM python:3.12-slim-trixie
 # without it TensorBoard reads through fsspec, as training writes.
 RUN pip install --no-cache-dir "tensorboard>=2.20" "xprof>=2.20" "gcsfs>=2025.3" "s3fs>=2025.3" \
  && pip uninstall --yes tensorboard-data-server
-ENV HOME=/tmp \
+# gcsfs would ask a second service which kind each bucket is; the job's bucket is an ordinary one.
+ENV GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT=false \
+    HOME=/tmp \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
     TMPDIR=/tmp

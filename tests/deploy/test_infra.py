@@ -239,6 +239,10 @@ HINTS = [
     ),
     ("ResponseError: code=403, message=Quota 'N2_CPUS' exceeded. Limit: 8.0", "more quota"),
     ('ResponseError: code=400, message=Network "default" does not exist.', "networks create default"),
+    (
+        "HTTPError 403: me@example.com does not have storage.buckets.get access to the bucket.",
+        "choose another name in `store`",
+    ),
     ("There was a problem refreshing your current auth tokens: expired", "gcloud auth login"),
     (
         "PERMISSION_DENIED: Permission 'artifactregistry.repositories.create' denied; use `--billing-project` "

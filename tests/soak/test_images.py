@@ -13,8 +13,8 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import fsspec
 import pytest
+from gcsfs.core import GCSFileSystem
 
 from qflock.cluster.ports import free_ports
 from qflock.deploy.companions import tensorboard
@@ -62,13 +62,15 @@ def wait_for(ask: Callable[[], object], seconds: float = 120) -> object:
     raise TimeoutError(f"nothing after {seconds} s")
 
 
-def environment(home: Path) -> dict[str, str]:
-    """What the image sets, and nothing of this process's Python."""
+def environment(name: str, home: Path) -> dict[str, str]:
+    """What the image sets, with its `/tmp` moved, and nothing of this process's Python."""
     kept = {
         key: os.environ[key] for key in ("PATH", "QFLOCK_THREADS", "OMP_WAIT_POLICY") if key in os.environ
     }
-    folders = {key: str(home) for key in ("HOME", "TMPDIR", "MPLCONFIGDIR")}
-    return kept | folders | {"PYTHONDONTWRITEBYTECODE": "1"}
+    texts = " ".join(value for word, value in instructions(name) if word == "ENV")
+    settings = dict(pair.split("=", 1) for pair in texts.split())
+    settings.pop("PATH", None)
+    return kept | {key: value.replace("/tmp", str(home)) for key, value in settings.items()}
 
 
 @pytest.mark.timeout(3000)
@@ -81,7 +83,7 @@ def test_the_image_is_small_trains_and_predicts(tmp_path: Path) -> None:
     for command in installing("Dockerfile"):
         run_here(command, source, {"/opt/qflock": installed, "/wheels": tmp_path / "wheels"})
     total = size(installed)
-    print(f"installed packages {total / 1e6:.0f} MB")
+    print(f"installed packages {total / 1e6:.0f} MB", flush=True)
     assert BASE_BYTES + total < LIMIT_BYTES
     (home := tmp_path / "home").mkdir()
     program = installed / "bin" / "qflock"
@@ -90,7 +92,7 @@ def test_the_image_is_small_trains_and_predicts(tmp_path: Path) -> None:
         done = subprocess.run(
             [program, *words.split()],
             cwd=home,
-            env=environment(home),
+            env=environment("Dockerfile", home),
             capture_output=True,
             text=True,
             check=False,
@@ -119,14 +121,14 @@ def test_tensorboard_without_tensorflow_shows_a_run_in_a_bucket(bucket: str, tmp
     subprocess.run([sys.executable, "-m", "venv", installed], check=True)
     (command,) = installing("tensorboard.Dockerfile")
     run_here(re.sub(r"\bpip\b", f"{installed}/bin/pip", command), tmp_path, {})
-    print(f"installed packages {size(installed) / 1e6:.0f} MB")
+    print(f"installed packages {size(installed) / 1e6:.0f} MB", flush=True)
     assert (
         subprocess.run(
             [installed / "bin" / "python", "-c", "import tensorflow"], capture_output=True
         ).returncode
         == 1
     )
-    write_run(f"{bucket}", tmp_path)
+    write_run(bucket, tmp_path)
     (port,) = free_ports(1)
     board = next(
         each
@@ -138,7 +140,7 @@ def test_tensorboard_without_tensorflow_shows_a_run_in_a_bucket(bucket: str, tmp
         installed / "bin" / words[0],
         *(f"--port={port}" if "--port" in word else word for word in words[1:]),
     ]
-    settings = environment(tmp_path) | {"STORAGE_EMULATOR_HOST": bucket}
+    settings = environment("tensorboard.Dockerfile", tmp_path) | {"STORAGE_EMULATOR_HOST": bucket}
     with (
         (tmp_path / "log").open("w") as log,
         subprocess.Popen(words, env=settings, stdout=log, stderr=log) as process,
@@ -164,7 +166,7 @@ def write_run(address: str, folder: Path) -> None:
     writer.add_event(Event(step=1, summary=Summary(value=[Summary.Value(tag="loss", simple_value=0.5)])))
     writer.close()
     (events,) = (folder / "events").iterdir()
-    files = fsspec.filesystem("gcs", endpoint_url=address, token="anon")
+    files = GCSFileSystem(endpoint_url=address, token="anon")
     files.pipe(f"runs/first/tensorboard/{events.name}", events.read_bytes())
 
 

@@ -43,6 +43,11 @@ HINTS = [
         "bucket names are unique in the world; choose another in `store`",
     ),
     (
+        r"storage\.buckets\.get\b",
+        "the bucket is somebody else's, then choose another name in `store`; or your account lacks "
+        "storage.buckets.get, which roles/storage.admin holds",
+    ),
+    (
         r"networks/default|[Nn]etwork (named )?\"?default",
         "the project has no network of the name default: gcloud compute networks create default",
     ),
