@@ -8,6 +8,7 @@ import sys
 from dataclasses import dataclass
 
 from qflock.errors import ConfigurationError
+from qflock.training.environment import record_environment
 from qflock.training.run import claim
 from qflock.training.spec import RunSpec
 from qflock.training.store import Store
@@ -61,6 +62,7 @@ def start(request: Request) -> int:
     if identity is None or identity.chief:
         if request.fresh:
             claim(store, request.spec, join=identity is not None)
+            record_environment(store, identity.count if identity else request.workers)
         if identity is None and request.workers > 1:
             return launch(local)
     from qflock.cluster.worker import run_worker
