@@ -7,6 +7,7 @@ import typer
 from qflock.cli.deploy import app as deploy
 from qflock.cli.doctor import doctor
 from qflock.cli.infer import infer
+from qflock.cli.infra import app as infra
 from qflock.cli.report import report
 from qflock.cli.resume import resume
 from qflock.cli.runs import runs
@@ -23,3 +24,4 @@ app = typer.Typer(
 for _command in (train, infer, resume, runs, report, doctor):
     app.command()(_command)
 app.add_typer(deploy)
+app.add_typer(infra)
