@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from qflock.cluster.identity import Identity, identity_from
 from qflock.errors import ConfigurationError
+from qflock.training.environment import record_environment
 from qflock.training.run import claim
 from qflock.training.spec import RunSpec
 from qflock.training.store import Store
@@ -62,6 +63,7 @@ def start(request: Request) -> int:
     )  # fmt: skip
     if request.fresh and (identity is None or identity.chief):
         claim(store, request.spec, join=identity is not None)
+        record_environment(store, identity.count if identity else request.workers)
     # A single worker that is not to be started again needs nobody to watch it; memory would not outlive it.
     watched = request.workers > 1 or (request.restarts > 0 and store.scheme != "memory")
     return launch(local) if identity is None and watched else _work(request, store, identity)
