@@ -58,7 +58,9 @@ def _kill_in_folder(folder: Path, operations: list[int]) -> None:
     process = _writer(store.url, 0)
     output, _ = process.communicate(timeout=60)
     _check(store, output, step)
-    assert len(store.list(checkpoints.FOLDER)) == 2 * KEEP  # nothing that killed writers have left remains
+    assert (
+        len(store.list(checkpoints.CHECKPOINTS)) == 2 * KEEP
+    )  # nothing that killed writers have left remains
 
 
 def test_ten_kills_inside_of_checkpoint_writes(tmp_path: Path) -> None:
