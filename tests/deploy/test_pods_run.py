@@ -148,3 +148,16 @@ def check_that_bad_input_fails_a_job_at_once(here: Cluster, spec: JobSpec) -> No
     assert len(job.ended) == spec.workers, "nobody was replaced"
     (chief,) = [pod for pod in job.ended if pod.exit_code() == 2]
     assert "holds a run with other arguments" in chief.log()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+def test_a_node_that_is_taken_away_costs_no_restart(here: Cluster) -> None:
+    spec = job_for(gate=here.image / "open").model_copy(update={"tensorboard": False})
+    (job,) = here.submit(render(spec))
+    check_that_it_trains(here, job)
+    (here.image / "open").touch()
+    job.active[1].evict()
+    here.run(job, "Complete", PATIENCE)
+    assert job.failures == 0
+    check_what_is_stored(here)
