@@ -124,7 +124,7 @@ def cluster(folder: Path, bucket: str) -> Iterator[Cluster]:
     """A cluster without pods, beside a server that holds an empty bucket."""
     with node() as machine:
         here = Cluster(machine, folder)
-        command = [*machine.prefix, sys.executable, "-m", "gcp_storage_emulator", f"--data-dir={here.buckets.parent}", "start",
+        command = [*machine.prefix, "setpriv", "--pdeathsig=KILL", sys.executable, "-m", "gcp_storage_emulator", f"--data-dir={here.buckets.parent}", "start",
                    f"--host={GATEWAY}", f"--port={BUCKET_PORT}", f"--default-bucket={bucket}", "--quiet"]  # fmt: skip
         with subprocess.Popen(command, stdin=subprocess.DEVNULL) as server:
             try:
