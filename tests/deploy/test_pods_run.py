@@ -142,9 +142,22 @@ def check_that_inference_reads_the_weights(here: Cluster, spec: JobSpec) -> None
 def check_that_bad_input_fails_a_job_at_once(here: Cluster, spec: JobSpec) -> None:
     """Another job on the store of this one."""
     another = spec.experiment.model_copy(update={"seed": 4})
-    changes = {"name": "second", "experiment": another, "tensorboard": False}
+    changes = {"name": "second", "experiment": another, "tensorboard": False, "workers": 2}
     (job,) = here.submit(render(spec.model_copy(update=changes)))
     here.run(job, "PodFailurePolicy", PATIENCE)
-    assert len(job.ended) == spec.workers, "nobody was replaced"
+    assert len(job.ended) == 2, "nobody was replaced"
     (chief,) = [pod for pod in job.ended if pod.exit_code() == 2]
     assert "holds a run with other arguments" in chief.log()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+def test_a_node_that_is_taken_away_costs_no_restart(here: Cluster) -> None:
+    spec = job_for(gate=here.image / "open").model_copy(update={"tensorboard": False})
+    (job,) = here.submit(render(spec))
+    check_that_it_trains(here, job)
+    (here.image / "open").touch()
+    job.active[1].evict()
+    here.run(job, "Complete", PATIENCE)
+    assert job.failures == 0
+    check_what_is_stored(here)
