@@ -7,6 +7,7 @@ import typer
 from qflock.cli.deploy import app as deploy
 from qflock.cli.doctor import doctor
 from qflock.cli.infer import infer
+from qflock.cli.profile import profile
 from qflock.cli.resume import resume
 from qflock.cli.runs import runs
 from qflock.cli.train import train
@@ -19,6 +20,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for _command in (train, infer, resume, runs, doctor):
+for _command in (train, infer, resume, runs, profile, doctor):
     app.command()(_command)
 app.add_typer(deploy)

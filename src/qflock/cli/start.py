@@ -8,8 +8,10 @@ import sys
 from dataclasses import dataclass
 
 from qflock.errors import ConfigurationError
+from qflock.training.progress import Display
 from qflock.training.run import claim
 from qflock.training.spec import RunSpec
+from qflock.training.step_range import StepRange
 from qflock.training.store import Store
 
 
@@ -27,7 +29,8 @@ class Request:
         restarts: Restarts in a row without progress.
         port: First port, or None.
         verbose: Whether TensorFlow's messages are shown.
-        quiet: Whether progress is hidden.
+        display: How progress is shown.
+        profile: Steps that every worker records for the profiler, or None.
     """
 
     spec: RunSpec
@@ -39,7 +42,8 @@ class Request:
     restarts: int
     port: int | None
     verbose: bool
-    quiet: bool
+    display: Display
+    profile: StepRange | None = None
 
 
 def start(request: Request) -> int:
@@ -55,7 +59,8 @@ def start(request: Request) -> int:
         raise ConfigurationError(f"Argument `start_timeout` must be above 0, but is {request.start_timeout}")
     identity = identity_from(os.environ)
     command = [sys.executable, "-m", "qflock.cli", *sys.argv[1:]]
-    local = Launch(command, request.workers, request.restarts, request.port)
+    raw = request.display == Display.json
+    local = Launch(command, request.workers, request.restarts, request.port, raw)
     store = Store(request.run)
     _check_memory(store, identity.count if identity else request.workers)
     if identity is None or identity.chief:
@@ -66,7 +71,13 @@ def start(request: Request) -> int:
     from qflock.cluster.worker import run_worker
 
     return run_worker(
-        request.spec, store, identity, request.trusted, request.start_timeout, not request.quiet
+        request.spec,
+        store,
+        identity,
+        request.trusted,
+        request.start_timeout,
+        request.display,
+        request.profile,
     )
 
 

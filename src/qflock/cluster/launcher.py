@@ -33,12 +33,14 @@ class Launch:
         workers: How many.
         restarts: How often in a row all are started again without any progress in between.
         port: First of consecutive ports, or None for free ones.
+        raw: Whether the first worker's output is passed on as it is, without its number before each line.
     """
 
     command: Sequence[str]
     workers: int
     restarts: int = 5
     port: int | None = None
+    raw: bool = False
 
     def __post_init__(self) -> None:
         if self.workers < 1:
@@ -107,7 +109,7 @@ def _attempts(request: Launch, stopping: list[int]) -> int:
 
 
 def _attempt(request: Launch, folder: Path, stopping: list[int]) -> _Outcome:
-    processes = Processes(request.command, _environments(request, folder), sys.stdout.isatty())
+    processes = Processes(request.command, _environments(request, folder), request.raw or sys.stdout.isatty())
     try:
         while True:
             codes = processes.codes()

@@ -24,7 +24,7 @@ class Processes:
     Args:
         command: Program and arguments, the same for all.
         environments: One full environment per worker.
-        first_on_terminal: Whether the first one writes to this process's output itself, so that it can draw there.
+        first_on_terminal: Whether the first one writes to this process's output itself, so that it can draw there or be read by a program.
     """
 
     def __init__(

@@ -81,14 +81,15 @@ def wait_for_peers(identity: Identity, timeout: float) -> None:
     missing = [i for i in range(identity.count) if i != identity.index]
     end = time.monotonic() + timeout
     with socket.create_server(("", port)):
-        while missing := [i for i in missing if not _answers(identity.addresses[i])]:
+        while missing := [i for i in missing if not answers(identity.addresses[i])]:
             if time.monotonic() > end:
                 names = ", ".join(f"worker {i} ({identity.addresses[i]})" for i in missing)
                 raise PreemptedError(f"After {timeout:g} s these workers are missing: {names}")
             time.sleep(_PROBE_SECONDS)
 
 
-def _answers(address: str) -> bool:
+def answers(address: str) -> bool:
+    """Whether somebody listens at `host:port`."""
     try:
         socket.create_connection(split_address(address), timeout=1.0).close()
     except OSError:

@@ -8,10 +8,14 @@ import traceback
 from types import FrameType
 
 from qflock.cluster.identity import Identity
+from qflock.cluster.peers import Peers
+from qflock.cluster.profiling import serve_profiles
 from qflock.cluster.strategy import join, peer_lost
 from qflock.cluster.supervision import Reporter
 from qflock.errors import QflockError
+from qflock.training.progress import Display
 from qflock.training.spec import RunSpec
+from qflock.training.step_range import StepRange
 from qflock.training.store import Store
 
 UNFORESEEN, AGAIN = 1, 143
@@ -23,7 +27,8 @@ def run_worker(
     identity: Identity | None,
     trusted: str | None,
     start_timeout: float,
-    visible: bool,
+    display: Display,
+    profile: StepRange | None = None,
 ) -> int:
     """Trains as one worker.
 
@@ -33,7 +38,8 @@ def run_worker(
         identity: Of this worker; None for a training on its own.
         trusted: The `file.py:name` that the user gave for an experiment of their own.
         start_timeout: Seconds to wait for the other workers.
-        visible: Whether the chief shows progress.
+        display: How the chief shows progress.
+        profile: Steps that every worker records for the profiler, if any.
 
     Returns:
         The exit code: 0 done, 1 unforeseen, 2 permanent, 143 start again.
@@ -47,8 +53,9 @@ def run_worker(
         strategy = join(identity, start_timeout)
         # Only now, since TensorFlow takes SIGTERM for itself while it joins. Until here a signal ends the process at once.
         stop = _stop_on_signals()
-        worker = Worker(me.index, me.count, strategy, lambda: bool(stop), reporter.on_step)
-        train(experiment_of(spec, trusted), spec, store, worker, visible)
+        serve_profiles(store, me)
+        worker = Worker(me.index, me.count, strategy, lambda: bool(stop), reporter.on_step, Peers(me).alive)
+        train(experiment_of(spec, trusted), spec, store, worker, display, profile)
     except QflockError as error:
         return _fail(store, me, reporter, error.exit_code, str(error))
     except Exception as error:

@@ -22,6 +22,7 @@ from qflock.engine.evaluation import Lanes, Progress, Settings, evaluate
 from qflock.engine.memory import ITEM_BYTES, states_that_fit
 from qflock.engine.processor import native, thread_count
 from qflock.engine.reductions import Part, Reductions, data_cone, parts_of
+from qflock.engine.watch import watch
 from qflock.errors import CircuitError, EngineError, SymbolError
 from qflock.program.canonical import Canonical
 from qflock.program.cone import GateOrder
@@ -98,6 +99,7 @@ class Simulator:
         [-1.0]
     """
 
+    @watch.compiling
     def __init__(
         self,
         circuit: cirq.AbstractCircuit,
@@ -141,6 +143,11 @@ class Simulator:
     def observable_count(self) -> int:
         """How many observables there are."""
         return len(self._observables)
+
+    @property
+    def bounds(self) -> Floats:
+        """The largest absolute value that each observable can have, `(observables,)`."""
+        return np.asarray(np.abs(self._constants) + np.abs(self._coefficients).sum(axis=1))
 
     @property
     def part_sizes(self) -> tuple[int, ...]:
@@ -210,6 +217,8 @@ class Simulator:
                 f"Argument `upstream` must have the shape (batch, observables) = {(batch, self.observable_count)}, "
                 f"but has {upstream.shape}"
             )
+        if upstream is None:
+            watch.evaluated(batch)
         angles = self._expressions.values(parameters)
         placed = (
             [self._place_data(item) for item in data] if data is not None else [self._without_data] * batch
@@ -262,13 +271,17 @@ class Simulator:
 
     def _place_data(self, item: DataCircuit) -> _Placed:
         if isinstance(item, cirq.AbstractCircuit):
-            return self._place(self._data_gates(item))
+            return self._compile_data(item)
         placed = self._placed.get(item)
         if placed is None:
-            placed = self._placed[item] = self._place(self._data_gates(deserialize(item)))
+            placed = self._placed[item] = self._compile_data(deserialize(item))
             if len(self._placed) > _CACHED_DATA_CIRCUITS:
                 self._placed.popitem(last=False)
         return placed
+
+    @watch.compiling
+    def _compile_data(self, circuit: object) -> _Placed:
+        return self._place(self._data_gates(circuit))
 
     def _data_gates(self, circuit: object) -> Program:
         if not isinstance(circuit, cirq.AbstractCircuit):

@@ -93,6 +93,16 @@ class PQC(keras.layers.Layer):
         self.built = True
 
     @property
+    def model_circuit(self) -> cirq.AbstractCircuit:
+        """The trainable circuit."""
+        return self._circuit
+
+    @property
+    def simulator(self) -> Simulator:
+        """What evaluates the circuit."""
+        return self._simulator
+
+    @property
     def symbols(self) -> list[str]:
         """Names of the trainable values, in the order of the weight."""
         return list(self._simulator.symbols)

@@ -1,4 +1,4 @@
-"""`metrics.jsonl`: one line for every step and every epoch, each exactly once, also over restarts."""
+"""`metrics.jsonl`: a line for every step and epoch, each exactly once, for each worker's pace and for restarts."""
 
 from __future__ import annotations
 
@@ -26,6 +26,15 @@ class MetricsLog:
     def epoch(self, epoch: int, step: int, values: dict[str, float]) -> None:
         """Adds the end of an epoch."""
         self._add({"kind": "epoch", "epoch": epoch, "step": step, **values})
+
+    def restart(self, step: int, epoch: int, workers: int) -> int:
+        """Adds that the training went on after `step`; returns how often that has happened."""
+        self._add({"kind": "restart", "step": step, "epoch": epoch, "workers": workers})
+        return sum(json.loads(line)["kind"] == "restart" for line in self._lines)
+
+    def pace(self, epoch: int, step: int, worker: int, values: dict[str, float]) -> None:
+        """Adds how fast a worker was during an epoch."""
+        self._add({"kind": "pace", "epoch": epoch, "step": step, "worker": worker, **values})
 
     def flush(self) -> None:
         """Stores what there is."""
