@@ -15,6 +15,7 @@ from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.util import tensor_util
 
+import qflock
 from qflock.errors import PreemptedError
 from qflock.training.experiment import Experiment
 from qflock.training.loop import Worker, train
@@ -154,3 +155,37 @@ def test_a_bucket_holds_the_same_files(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(store.read(name))
     check_against_metrics(tmp_path)
+
+
+@pytest.mark.parametrize("validate", [True, False])
+def test_model_fit_gets_the_same_from_the_callback(tmp_path: Path, validate: bool) -> None:
+    made = qcnn_experiment("multi-filter", 4, 10)
+    data, model = made.data(0), made.model()
+    model.compile(optimizer=keras.optimizers.SGD(0.1), loss="mse")
+    rows, labels = tf.constant(data.train.take(np.arange(7))[0]), data.train.take(np.arange(7))[1]
+    held, held_labels, _ = data.validation.take(np.arange(3))
+    more = (tf.constant(held), held_labels) if validate else None
+    model.fit(
+        rows, labels, epochs=1, batch_size=4, verbose=0
+    )  # its compiled step knows nothing of the callback
+    before = {v.path: v.numpy() for v in model.trainable_variables}
+    board = qflock.TensorBoard(tmp_path / "tensorboard", {"note": "seven"})
+    history = model.fit(
+        rows, labels, epochs=2, batch_size=7, verbose=0, validation_data=more, callbacks=[board]
+    )
+    found = events(tmp_path)
+    for tag, expected in history.history.items():
+        assert values(found, tag) == {step + 1: np.float32(v) for step, v in enumerate(expected)}
+    assert list(values(found, "circuits_per_second/worker0")) == [1, 2]
+    assert histogram(found, "readouts/filter1")[2][:, 2].sum() == (3 if validate else 7) * 2
+    # The second step's gradient, as histogram and as norm, from the weights before and after it.
+    after = {v.path: v.numpy() for v in model.trainable_variables}
+    steps = values(found, "gradient_norm")
+    moved = np.sqrt(sum(np.sum((after[p] - before[p]) ** 2) for p in before)) / 0.1
+    assert 0 < moved <= (steps[1] + steps[2]) * (1 + 1e-5)
+    assert histogram(found, "gradients/hidden/kernel")[1][:, 2].sum() == 6 * 8
+    assert any("filter2" in node.name for node in found.Graph().node)
+    assert len(found.Tensors("circuit/filter0")) == len(found.Tensors("circuit/example")) == 1
+    (text,) = found.Tensors("hyperparameters")
+    assert b"| note | `seven` |" in tensor_util.make_ndarray(text.tensor_proto)[0]
+    assert "apply" not in vars(model.optimizer)

@@ -10,6 +10,7 @@ from qflock.cli.infer import infer
 from qflock.cli.profile import profile
 from qflock.cli.resume import resume
 from qflock.cli.runs import runs
+from qflock.cli.tensorboard import tensorboard
 from qflock.cli.train import train
 
 app = typer.Typer(
@@ -20,6 +21,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for _command in (train, infer, resume, runs, profile, doctor):
+for _command in (train, infer, resume, runs, tensorboard, profile, doctor):
     app.command()(_command)
 app.add_typer(deploy)

@@ -55,8 +55,9 @@ def _call(function: Any, arguments: list[Any], dtype: Any) -> Any:
 
 
 def _forward(simulator: Simulator, circuits: Any, values: Any) -> Any:
-    result = simulator.expectations(values, list(circuits))
-    note(simulator, result)
+    data = list(circuits)
+    result = simulator.expectations(values, data)
+    note(simulator, data, result)
     return result.astype(values.dtype)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -15,7 +15,7 @@ BINS = 50
 
 
 class Readouts:
-    """Counts of the values that one simulator gives while it is watched.
+    """Counts of the values that one simulator gives while it is watched, and the first data circuit that came by.
 
     Args:
         bound: Values lie between `-bound` and `bound`.
@@ -25,6 +25,7 @@ class Readouts:
         self.edges: NDArray[np.float64] = np.linspace(-bound, bound, BINS + 1)
         self.counts: NDArray[np.int64] = np.zeros(BINS, dtype=np.int64)
         self.watching = False
+        self.example: bytes | None = None
 
     def start(self) -> None:
         """Begins anew."""
@@ -55,11 +56,13 @@ def readouts_of(simulator: Simulator) -> Readouts:
     return found
 
 
-def note(simulator: Simulator, values: NDArray[Any]) -> None:
-    """Told by the layers what a simulator gave."""
+def note(simulator: Simulator, circuits: Sequence[bytes], values: NDArray[Any]) -> None:
+    """Told by the layers what a simulator gave for some data circuits."""
     found = _watched.get(simulator)
     if found is not None and found.watching:
         found.add(values)
+        if found.example is None and len(circuits):
+            found.example = circuits[0]
 
 
 def quantum_layers(model: Any) -> Iterator[Any]:
