@@ -13,7 +13,7 @@ INSTALLED := $(VENV)/installed-$(FINGERPRINT)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install lint test demo docs docs-serve bench bench-quick soak aarch64 format golden clean
+.PHONY: help install lint test demo browser docs docs-serve bench bench-quick soak aarch64 format golden clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "make %-12s %s\n", $$1, $$2 }'
@@ -36,6 +36,9 @@ lint: $(INSTALLED)
 
 test: lint ## everything a change has to pass: style, types, import order, tests, documentation
 	$(BIN)/python -m pytest -n $(WORKERS) --doctest-modules --pyargs qflock tests
+
+browser: $(INSTALLED) ## open the pages that qflock makes in headless Chromium (Debian: apt-get install chromium)
+	$(BIN)/python -m pytest -n 0 -m browser tests
 
 demo: $(INSTALLED) ## train a QCNN on two local workers, then predict with the stored weights and check the error
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python examples/demo.py

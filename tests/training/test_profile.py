@@ -40,7 +40,7 @@ def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         assert process.poll() is None and time.monotonic() < end, process.communicate()[0]
         time.sleep(0.1)
     yield run
-    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 143, output
     printed = [json.loads(line) for line in output.splitlines() if line.startswith("{")]

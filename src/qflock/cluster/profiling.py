@@ -13,14 +13,13 @@ from pathlib import Path
 
 from qflock.cluster.identity import Identity, split_address
 from qflock.cluster.ports import free_ports
-from qflock.cluster.profiler_server import start_profiler_server
-from qflock.errors import ConfigurationError, QflockError, RunError
+from qflock.cluster.profiler_server import profiler_port, start_profiler_server
+from qflock.errors import QflockError, RunError
 from qflock.training.run import load_spec, read_status
 from qflock.training.store import Store
 
 ADDRESSES = "profiler"
 SESSIONS = "tensorboard/plugins/profile"
-PORT_VARIABLE = "QFLOCK_PROFILER_PORT"
 log = logging.getLogger("qflock")
 
 
@@ -29,10 +28,7 @@ def serve_profiles(store: Store, me: Identity) -> None:
 
     A worker that cannot is still a worker: it says so and trains.
     """
-    text = os.environ.get(PORT_VARIABLE)
-    if text is not None and not text.isdigit():
-        raise ConfigurationError(f"{PORT_VARIABLE} must be a port, but is {text!r}")
-    (port,) = free_ports(1) if text is None else (int(text),)
+    port = profiler_port(os.environ) or free_ports(1)[0]
     host = split_address(me.addresses[me.index])[0] if me.count > 1 else "localhost"
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     try:

@@ -53,7 +53,8 @@ def described(
 
 def example_circuit(example: Any) -> cirq.AbstractCircuit | None:
     """The circuit that one row of the inputs holds, if it holds one."""
-    item = np.asarray(example).ravel()[:1].tolist()[0] if np.size(example) else None
+    first = example[0] if isinstance(example, (tuple, list)) and example else example  # of several inputs
+    item = np.asarray(first).ravel()[:1].tolist()[0] if np.size(first) else None
     if not isinstance(item, bytes):
         return None
     try:
