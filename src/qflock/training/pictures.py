@@ -13,7 +13,7 @@ LONGEST_LINE = 160
 MOST_LINES = 400
 MOST_GATES = 4000
 MARGIN = 12
-FONT_SIZE = 14
+FONT_SIZE = 12
 
 
 def circuit_text(circuit: cirq.AbstractCircuit, width: int = LONGEST_LINE) -> str:
@@ -79,7 +79,7 @@ def circuit_picture(circuit: cirq.AbstractCircuit) -> tuple[bytes, int, int]:
     for row, line in enumerate(lines):
         draw.text((MARGIN, MARGIN + row * height), line, fill=0, font=font)
     content = io.BytesIO()
-    image.save(content, "PNG")
+    image.save(content, "PNG", compress_level=1)
     return content.getvalue(), *size
 
 
