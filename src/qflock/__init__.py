@@ -12,14 +12,16 @@ if TYPE_CHECKING:
     from qflock.engine.expectation import expectation as expectation
     from qflock.engine.reductions import Reductions as Reductions
     from qflock.engine.simulator import Simulator as Simulator
+    from qflock.training.tensorboard import TensorBoard as TensorBoard
 
 _HOME = {
     "Reductions": "qflock.engine.reductions",
     "Simulator": "qflock.engine.simulator",
+    "TensorBoard": "qflock.training.tensorboard",
     "expectation": "qflock.engine.expectation",
 }
 
-__all__ = ["Reductions", "Simulator", "expectation"]
+__all__ = ["Reductions", "Simulator", "TensorBoard", "expectation"]
 
 
 def __getattr__(name: str) -> Any:

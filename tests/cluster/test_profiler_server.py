@@ -16,7 +16,7 @@ def test_what_is_no_port_is_refused(text: str) -> None:
         profiler_port({PORT_VARIABLE: text})
 
 
-def test_nothing_is_served_unasked() -> None:
+def test_no_port_is_asked_for_unless_it_is_set() -> None:
     assert profiler_port({}) is None
 
 

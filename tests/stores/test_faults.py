@@ -17,6 +17,7 @@ from qflock.errors import StoreError
 from qflock.training import checkpoints
 from qflock.training.loop import Worker, train
 from qflock.training.metrics_log import read_metrics
+from qflock.training.progress import Display
 from qflock.training.spec import RunSpec
 from qflock.training.store import Store
 from tests.stores.buckets import Bucket
@@ -75,7 +76,7 @@ def _train(store: Store, *callbacks: At) -> None:
     keras.backend.clear_session()
     spec = RunSpec(EXPERIMENT, epochs=6, checkpoint_seconds=1e-3)
     worker = Worker(0, 1, tf.distribute.get_strategy())
-    train(make(callbacks=lambda: list(callbacks)), spec, store, worker, visible=False)
+    train(make(callbacks=lambda: list(callbacks)), spec, store, worker, Display.quiet)
 
 
 def test_a_full_and_a_closed_disk(tmp_path: Path) -> None:

@@ -48,28 +48,31 @@ def losses(run: Path) -> list[float]:
 
 
 def curves(run: Path) -> dict[str, dict[int, float]]:
-    """Every curve of a run, read back from all of its event files; fails where a step comes twice."""
+    """Every curve of a run, read back from all of its event files; fails where anything comes twice."""
     from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
     from tensorboard.util.tensor_util import make_ndarray
 
-    found: dict[str, dict[int, float]] = {}
-    for file in sorted((run / "tensorboard").iterdir()):
+    found: dict[str, dict[int, Any]] = {}
+    for file in sorted((run / "tensorboard").glob("events*")):
         for event in EventFileLoader(str(file)).Load():
             for value in event.summary.value:
                 curve = found.setdefault(value.tag, {})
                 assert event.step not in curve, f"{value.tag} has step {event.step} twice"
-                curve[event.step] = float(make_ndarray(value.tensor))
-    return found
+                curve[event.step] = make_ndarray(value.tensor)
+    return {tag: curve for tag, curve in found.items() if all(number.ndim == 0 for number in curve.values())}
 
 
 def check_curves(run: Path) -> None:
     """The curves hold what `metrics.jsonl` holds, each step once."""
-    found = curves(run)
-    assert found.pop("step/loss") == pytest.approx({r["step"]: r["loss"] for r in records(run, "step")})
-    epochs = records(run, "epoch")
-    expected = {name: {r["step"]: r[name] for r in epochs} for name in epochs[0]}
-    for name in ("kind", "epoch", "step"):
-        del expected[name]
-    assert set(found) == set(expected)
-    for name, curve in found.items():
-        assert curve == pytest.approx(expected[name])
+    found, hidden = curves(run), ("kind", "epoch", "step", "worker")
+    assert found.pop("step_loss") == pytest.approx({r["step"]: r["loss"] for r in records(run, "step")})
+    expected: dict[str, dict[int, float]] = {}
+    for kind in ("epoch", "pace"):
+        for record in records(run, kind):
+            worker = f"/worker{record['worker']}" if kind == "pace" else ""
+            for name, value in record.items():
+                if name not in hidden:
+                    expected.setdefault(name + worker, {})[record["step"]] = value
+    restarts = {r["step"]: r["restarts"] for r in records(run, "restart")}
+    assert found.pop("restarts", {}) == restarts
+    assert found == {name: pytest.approx(curve) for name, curve in expected.items()}

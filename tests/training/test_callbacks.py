@@ -18,6 +18,7 @@ from qflock.training.callback_state import CallbackState
 from qflock.training.experiment import Experiment
 from qflock.training.loop import Worker, train
 from qflock.training.metrics_log import read_metrics
+from qflock.training.progress import Display
 from qflock.training.spec import RunSpec
 from qflock.training.state import TrainingState
 from qflock.training.store import Store
@@ -35,10 +36,10 @@ def _run(store: Store, experiment: Experiment, stop_at: int | None = None) -> Tr
         0, 1, tf.distribute.get_strategy(), lambda: done[0] == stop_at, lambda step: done.__setitem__(0, step)
     )
     if stop_at is None:
-        train(experiment, SPEC, store, worker, visible=False)
+        train(experiment, SPEC, store, worker, Display.quiet)
     else:
         with pytest.raises(PreemptedError):
-            train(experiment, SPEC, store, worker, visible=False)
+            train(experiment, SPEC, store, worker, Display.quiet)
     state = checkpoints.newest(store)
     assert state is not None
     return state

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from qflock.errors import StoreError
-from qflock.training import curves
+from qflock.training import events
 from qflock.training.curves import Curves
 from qflock.training.store import Store
 from tests.training.commands import check_curves
@@ -51,7 +51,7 @@ def _wait(what: Callable[[], object]) -> None:
 
 def test_copied_while_the_training_goes_on(tmp_path: Path) -> None:
     run, records = tmp_path / "run", [_record(step) for step in range(1, 11)]
-    written = Curves(Store(str(run)), [], sync_seconds=0.05)
+    written = Curves(Store(str(run)), [], 0, sync_seconds=0.05)
     sizes: set[int] = set()
 
     def grown() -> bool:
@@ -70,14 +70,14 @@ def test_copied_while_the_training_goes_on(tmp_path: Path) -> None:
 
 def test_a_resumed_run_has_each_step_once(tmp_path: Path, _local: Path) -> None:
     run, store = tmp_path / "run", Store(str(tmp_path / "run"))
-    first = Curves(store, [], sync_seconds=0.05)
+    first = Curves(store, [], 0, sync_seconds=0.05)
     for step in range(1, 9):  # of which the checkpoint holds six
         first.add(_record(step))
     _wait(lambda: list(run.glob("tensorboard/*")))
     first.discard()
     first._thread.join()  # a killed process copies nothing any more
     records = [_record(step) for step in range(1, 13)]
-    second = Curves(store, records[:6])
+    second = Curves(store, records[:6], 5)
     for record in records[6:]:
         second.add(record)
     second.close()
@@ -87,9 +87,9 @@ def test_a_resumed_run_has_each_step_once(tmp_path: Path, _local: Path) -> None:
 
 
 def test_a_long_run_is_copied_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(curves, "FULL_BYTES", 300)
+    monkeypatch.setattr(events, "SEGMENT_BYTES", 300)
     run, records = tmp_path / "run", [_record(step) for step in range(1, 41)]
-    written = Curves(Store(str(run)), [], sync_seconds=0.02)
+    written = Curves(Store(str(run)), [], 0, sync_seconds=0.02)
     for record in records:
         written.add(record)
         time.sleep(0.01)
@@ -101,7 +101,7 @@ def test_a_long_run_is_copied_in_parts(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_store_that_refuses_ends_the_training(tmp_path: Path, _local: Path) -> None:
     run = tmp_path / "run"
-    written = Curves(Store(str(run)), [], sync_seconds=0.05)
+    written = Curves(Store(str(run)), [], 0, sync_seconds=0.05)
     run.mkdir(exist_ok=True)
     written._thread.join(0.2)
     for file in run.glob("tensorboard/*"):

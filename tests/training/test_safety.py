@@ -208,7 +208,9 @@ def test_infer_executes_nothing_that_a_circuit_holds(tmp_path: Path) -> None:
         b"c", {"qubits": [0], "templates": [[0, 0, {"operation": operation}]], "moments": [[0]]}, []
     )
     inputs = np.array([base64.b64encode(circuit)])
-    store.write("validation.npz", _npz(circuits0=inputs, labels=[1.0], weights=[1.0], several=np.array(False)))
+    store.write(
+        "validation.npz", _npz(circuits0=inputs, labels=[1.0], weights=[1.0], several=np.array(False))
+    )
     done = qflock("infer", store.url)
     assert done.returncode == 2 and "holds a sympy.Not" in done.stderr and "Traceback" not in done.stderr
     assert not proof.exists()

@@ -9,9 +9,11 @@ from qflock.cli.doctor import doctor
 from qflock.cli.infer import infer
 from qflock.cli.infra import app as infra
 from qflock.cli.plan import plan
+from qflock.cli.profile import profile
 from qflock.cli.report import report
 from qflock.cli.resume import resume
 from qflock.cli.runs import runs
+from qflock.cli.tensorboard import tensorboard
 from qflock.cli.train import train
 
 app = typer.Typer(
@@ -22,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for _command in (train, infer, resume, runs, report, plan, doctor):
+for _command in (train, infer, resume, runs, tensorboard, profile, report, plan, doctor):
     app.command()(_command)
 app.add_typer(deploy)
 app.add_typer(infra)

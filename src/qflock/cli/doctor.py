@@ -14,6 +14,7 @@ PACKAGES = {
     "tensorflow": "pip install 'qflock[train-cpu]'",
     "keras": "pip install 'qflock[train-cpu]'",
     "tensorboard": "pip install 'qflock[train-cpu]'",
+    "xprof": "pip install 'qflock[train-cpu]'",
     "fsspec": "pip install 'qflock[train-cpu]'",
     "gcsfs": "pip install 'qflock[gcs]', for gs://",
     "s3fs": "pip install 'qflock[s3]', for s3://",
@@ -33,6 +34,7 @@ def doctor() -> None:
     _line("python", platform.python_version())
     for package, remedy in PACKAGES.items():
         _line(package, _version(package) or f"missing: {remedy}")
+    _line("profiler", _profiler())
     _line("instruction set", _instruction_set())
     _line("cores", str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()))
     _line("memory", f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.1f} GiB")
@@ -49,6 +51,15 @@ def _version(package: str) -> str | None:
         except importlib.metadata.PackageNotFoundError:
             continue
     return None
+
+
+def _profiler() -> str:
+    """Whether TensorBoard and xprof work together."""
+    from qflock.cluster.strategy import quiet_tensorflow
+    from qflock.training.versions import tensorboard_problem
+
+    quiet_tensorflow()
+    return tensorboard_problem() or "fits TensorBoard"
 
 
 def _instruction_set() -> str:

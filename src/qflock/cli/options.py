@@ -6,6 +6,10 @@ from typing import Annotated
 
 import typer
 
+from qflock.errors import ConfigurationError
+from qflock.training.progress import Display
+from qflock.training.step_range import StepRange
+
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Folder or URL (gs://, s3://) of the run.")]
 Workers = Annotated[
     int, typer.Option(help="Worker processes on this machine. Without effect where TF_CONFIG is set.")
@@ -25,3 +29,27 @@ Trusted = Annotated[
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show TensorFlow's own messages.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
+Json = Annotated[bool, typer.Option("--json", help="Show progress as one JSON object a line.")]
+Profile = Annotated[
+    str,
+    typer.Option(
+        metavar="FIRST,LAST",
+        help="Steps that every worker records for TensorBoard's profiler, such as 10,20.",
+    ),
+]
+
+
+def display(quiet: bool, json: bool) -> Display:
+    """How progress is shown.
+
+    Raises:
+        ConfigurationError: If both options are given.
+    """
+    if quiet and json:
+        raise ConfigurationError("Options --quiet and --json exclude each other, but both are given")
+    return Display.quiet if quiet else Display.json if json else Display.full
+
+
+def step_range(text: str) -> StepRange | None:
+    """The steps that --profile names, if any."""
+    return StepRange.parse(text) if text else None

@@ -16,6 +16,8 @@ def resume(
     port: options.Port = None,
     verbose: options.Verbose = False,
     quiet: options.Quiet = False,
+    json: options.Json = False,
+    profile: options.Profile = "",
 ) -> None:
     """Go on with an interrupted run at the exact step, with any number of workers.
 
@@ -29,11 +31,16 @@ def resume(
     from qflock.training.run import load_spec, read_status
     from qflock.training.store import Store
 
+    display, steps = options.display(quiet, json), options.step_range(profile)
     store = Store(run)
     spec = load_spec(store)
     if read_status(store).state == "finished":
         typer.echo(f"{store.url} is finished; see `qflock infer {store.url}`")
         return
     raise typer.Exit(
-        start(Request(spec, run, False, experiment, workers, start_timeout, restarts, port, verbose, quiet))
+        start(
+            Request(
+                spec, run, False, experiment, workers, start_timeout, restarts, port, verbose, display, steps
+            )
+        )
     )

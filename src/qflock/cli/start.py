@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from qflock.cluster.identity import Identity, identity_from
 from qflock.errors import ConfigurationError
 from qflock.training.environment import record_environment
+from qflock.training.progress import Display
 from qflock.training.run import claim
 from qflock.training.spec import RunSpec
+from qflock.training.step_range import StepRange
 from qflock.training.store import Store
 
 
@@ -29,7 +31,8 @@ class Request:
         restarts: Restarts in a row without progress.
         port: First port, or None.
         verbose: Whether TensorFlow's messages are shown.
-        quiet: Whether progress is hidden.
+        display: How progress is shown.
+        profile: Steps that every worker records for the profiler, or None.
     """
 
     spec: RunSpec
@@ -41,7 +44,8 @@ class Request:
     restarts: int
     port: int | None
     verbose: bool
-    quiet: bool
+    display: Display
+    profile: StepRange | None = None
 
 
 def start(request: Request) -> int:
@@ -59,7 +63,7 @@ def start(request: Request) -> int:
     _check_memory(store, identity.count if identity else request.workers)
     local = Launch(
         [sys.executable, "-m", "qflock.cli", *sys.argv[1:]], request.workers, request.restarts, request.port,
-        alone=lambda: _work(request, Store(request.run), None),
+        alone=lambda: _work(request, Store(request.run), None), raw=request.display == Display.json,
     )  # fmt: skip
     if request.fresh and (identity is None or identity.chief):
         claim(store, request.spec, join=identity is not None)
@@ -73,7 +77,13 @@ def _work(request: Request, store: Store, identity: Identity | None) -> int:
     from qflock.cluster.worker import run_worker
 
     return run_worker(
-        request.spec, store, identity, request.trusted, request.start_timeout, not request.quiet
+        request.spec,
+        store,
+        identity,
+        request.trusted,
+        request.start_timeout,
+        request.display,
+        request.profile,
     )
 
 

@@ -35,6 +35,8 @@ def train(
     port: options.Port = None,
     verbose: options.Verbose = False,
     quiet: options.Quiet = False,
+    json: options.Json = False,
+    profile: options.Profile = "",
 ) -> None:
     """Train a model on one or several workers; the losses are the same for any number of them.
 
@@ -46,6 +48,8 @@ def train(
 
     * `qflock train my_file.py:experiment --epochs 10 --run runs/mine`
 
+    * `qflock train qcnn --profile 10,20 --run runs/profiled`
+
     * `qflock train --job qflock.toml`
 
     Where TF_CONFIG is set, the same command joins that cluster. Exit codes: 0 done, 2 permanent error, 130 stopped by
@@ -54,6 +58,7 @@ def train(
     from qflock.cli.start import Request, start
     from qflock.training.spec import RunSpec
 
+    display, steps = options.display(quiet, json), options.step_range(profile)
     if job:
         from qflock.deploy.local import local_run
 
@@ -68,7 +73,11 @@ def train(
             full_name, arguments, epochs, batch_size, learning_rate, seed, checkpoint_seconds, keep
         )
     raise typer.Exit(
-        start(Request(spec, run, True, spec.what, workers, start_timeout, restarts, port, verbose, quiet))
+        start(
+            Request(
+                spec, run, True, spec.what, workers, start_timeout, restarts, port, verbose, display, steps
+            )
+        )
     )
 
 

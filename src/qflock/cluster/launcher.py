@@ -35,6 +35,7 @@ class Launch:
         port: First of consecutive ports, or None for free ones.
         alone: What a single worker does, as a fork of this process, in place of the command: to load everything a second
             time would cost seconds.
+        raw: Whether the first worker's output is passed on as it is, without its number before each line.
     """
 
     command: Sequence[str]
@@ -42,6 +43,7 @@ class Launch:
     restarts: int = 5
     port: int | None = None
     alone: Callable[[], int] | None = None
+    raw: bool = False
 
     def __post_init__(self) -> None:
         if self.workers < 1:
@@ -112,7 +114,8 @@ def _attempts(request: Launch, stopping: list[int]) -> int:
 
 def _attempt(request: Launch, folder: Path, stopping: list[int]) -> _Outcome:
     alone = request.alone if request.workers == 1 else None
-    processes = Processes(request.command, _environments(request, folder), sys.stdout.isatty(), alone)
+    direct = request.raw or sys.stdout.isatty()
+    processes = Processes(request.command, _environments(request, folder), direct, alone)
     try:
         while True:
             codes = processes.codes()

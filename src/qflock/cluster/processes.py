@@ -39,7 +39,8 @@ class Processes:
     Args:
         command: Program and arguments, the same for all.
         environments: One full environment per worker.
-        first_on_terminal: Whether the first one writes to this process's output itself, so that it can draw there.
+        first_direct: Whether the first one writes to this process's output itself, so that it can draw there or be read by
+            a program.
         alone: What a single worker does, in place of the command: it starts at once, as a fork of this process.
     """
 
@@ -47,7 +48,7 @@ class Processes:
         self,
         command: Sequence[str],
         environments: Sequence[Mapping[str, str]],
-        first_on_terminal: bool,
+        first_direct: bool,
         alone: Callable[[], int] | None = None,
     ) -> None:
         self._readers: list[threading.Thread] = []
@@ -56,7 +57,7 @@ class Processes:
             self.all.append(Fork(alone, environments[0]))
             return
         for index, environment in enumerate(environments):
-            direct = first_on_terminal and index == 0
+            direct = first_direct and index == 0
             self.all.append(self._start(command, environment, None if direct else f"[{index}] "))
 
     def codes(self) -> list[int | None]:

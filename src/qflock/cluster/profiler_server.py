@@ -13,7 +13,7 @@ PORT_VARIABLE = "QFLOCK_PROFILER_PORT"
 def start_profiler_server(port: int) -> None:
     """Serves captures on all of this machine's addresses until the process ends.
 
-    The server has neither authentication nor encryption, so it runs only where it is asked for.
+    The server has neither authentication nor encryption.
 
     Args:
         port: On which it listens.

@@ -30,6 +30,7 @@ class Watch:
 
     def __init__(self, identity: Identity, lost: Callable[[str], None]) -> None:
         self._lost, self._over, self._told = lost, threading.Event(), threading.Lock()
+        self._count, self._silent = identity.count, set[str]()
         for index, address in enumerate(identity.addresses):
             if index != identity.index:
                 name = f"worker {index} ({address})"
@@ -39,13 +40,19 @@ class Watch:
         """From now on the others may leave."""
         self._over.set()
 
+    def alive(self) -> int:
+        """How many workers answered the last time, this one included."""
+        return self._count - len(self._silent)
+
     def _watch(self, name: str, address: str) -> None:
         answered, refused = time.monotonic(), 0
         while not self._over.wait(KNOCK_SECONDS):
             answer = _knock(address)
             if answer is None:
                 answered, refused = time.monotonic(), 0
+                self._silent.discard(name)
                 continue
+            self._silent.add(name)
             refused = refused + 1 if isinstance(answer, ConnectionRefusedError) else 0
             silent = time.monotonic() - answered
             if refused >= REFUSALS or silent > SILENT_SECONDS:

@@ -12,12 +12,14 @@ from contextlib import suppress
 from types import FrameType
 
 from qflock.cluster.identity import Identity
-from qflock.cluster.profiler_server import profiler_port, start_profiler_server
+from qflock.cluster.profiling import serve_profiles
 from qflock.cluster.strategy import join, peer_lost
 from qflock.cluster.supervision import Reporter
 from qflock.cluster.watch import Watch
 from qflock.errors import PreemptedError, QflockError, StoreError, StoreUnreachableError
+from qflock.training.progress import Display
 from qflock.training.spec import RunSpec
+from qflock.training.step_range import StepRange
 from qflock.training.store import Store
 
 UNFORESEEN, INTERRUPTED, AGAIN = 1, 130, 143
@@ -30,7 +32,8 @@ def run_worker(
     identity: Identity | None,
     trusted: str | None,
     start_timeout: float,
-    visible: bool,
+    display: Display,
+    profile: StepRange | None = None,
 ) -> int:
     """Trains as one worker. Where there are several, a failure ends the process without returning.
 
@@ -40,7 +43,8 @@ def run_worker(
         identity: Of this worker; None for a training on its own.
         trusted: The `file.py:name` that the user gave for an experiment of their own.
         start_timeout: Seconds to wait for the other workers.
-        visible: Whether the chief shows progress.
+        display: How the chief shows progress.
+        profile: Steps that every worker records for the profiler, if any.
 
     Returns:
         The exit code: 0 done, 1 unforeseen, 2 permanent, 130 stopped by Ctrl-C, 143 start again.
@@ -52,14 +56,15 @@ def run_worker(
         from qflock.training.loop import Worker, train
         from qflock.training.ready import experiment_of
 
-        if (port := profiler_port(os.environ)) is not None:
-            start_profiler_server(port)
         strategy = join(identity, start_timeout)
         # Only now, since TensorFlow takes SIGTERM for itself while it joins. Until here a signal ends the process at once.
         _note_signals(stop)
         watch = Watch(me, lambda lost: _leave(store, me, reporter, AGAIN, f"another worker was lost: {lost}"))
-        worker = Worker(me.index, me.count, strategy, lambda: bool(stop), reporter.on_step, watch.end)
-        train(experiment_of(spec, trusted), spec, store, worker, visible)
+        serve_profiles(store, me)
+        worker = Worker(
+            me.index, me.count, strategy, lambda: bool(stop), reporter.on_step, watch.end, watch.alive
+        )
+        train(experiment_of(spec, trusted), spec, store, worker, display, profile)
     except PreemptedError as error:  # all leave together, in TensorFlow's own way
         code = INTERRUPTED if stop[:1] == [signal.SIGINT] else AGAIN
         _last_words(store, me, reporter, code, str(error))

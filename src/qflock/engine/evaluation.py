@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from qflock.engine.memory import ITEM_BYTES, states_that_fit
 from qflock.engine.processor import second_level_cache
 from qflock.engine.progress import Progress
+from qflock.engine.watch import watch
 
 Lanes = Literal["auto", "batch", "amplitude"]
 
@@ -77,22 +78,24 @@ def evaluate(
     if samples == 0:
         return Result(values, gradient)
     layout = _layout(module, model.bits, samples, angles.ndim == 2, upstream is not None, settings, what)
-    module.evaluate(
-        model,
-        data,
-        entries,
-        np.ascontiguousarray(angles),
-        angles.ndim == 2,
-        None if upstream is None else np.ascontiguousarray(upstream),
-        values,
-        gradient,
-        settings.dtype == "complex128",
-        layout.batch_lanes,
-        layout.share_state,
-        layout.threads,
-        layout.slice_bits,
-        progress,
-    )
+    kind = "forward" if upstream is None else "backward"
+    with watch.span(kind, qubits=model.bits, batch=samples, threads=layout.threads):
+        module.evaluate(
+            model,
+            data,
+            entries,
+            np.ascontiguousarray(angles),
+            angles.ndim == 2,
+            None if upstream is None else np.ascontiguousarray(upstream),
+            values,
+            gradient,
+            settings.dtype == "complex128",
+            layout.batch_lanes,
+            layout.share_state,
+            layout.threads,
+            layout.slice_bits,
+            progress or watch.share_of(model.bits),
+        )
     return Result(values, gradient)
 
 

@@ -22,6 +22,7 @@ from qflock.engine.memory import ITEM_BYTES, prefix_budget, states_that_fit
 from qflock.engine.processor import native, thread_count
 from qflock.engine.progress import Progress, section
 from qflock.engine.reductions import Part, Reductions, parts_of
+from qflock.engine.watch import watch
 from qflock.engine.words import number_qubits, pauli_words
 from qflock.errors import CircuitError, EngineError, SymbolError
 from qflock.program.canonical import Canonical
@@ -110,6 +111,7 @@ class Simulator:
         [-1.0]
     """
 
+    @watch.compiling
     def __init__(
         self,
         circuit: cirq.AbstractCircuit,
@@ -159,6 +161,11 @@ class Simulator:
     def observable_count(self) -> int:
         """How many observables there are."""
         return len(self._observables)
+
+    @property
+    def bounds(self) -> Floats:
+        """The largest absolute value that each observable can have, `(observables,)`."""
+        return np.asarray(np.abs(self._constants) + np.abs(self._coefficients).sum(axis=1))
 
     @property
     def part_sizes(self) -> tuple[int, ...]:
@@ -228,6 +235,8 @@ class Simulator:
                 f"Argument `upstream` must have the shape (batch, observables) = {(batch, self.observable_count)}, "
                 f"but has {upstream.shape}"
             )
+        if upstream is None:
+            watch.evaluated(batch)
         angles = self._expressions.values(parameters)
         word_weights = None if upstream is None else upstream @ self._coefficients
         word_values = np.zeros((batch, len(self._words)))
@@ -311,7 +320,8 @@ class Simulator:
             longest = max(
                 data, key=lambda item: len(item) if isinstance(item, bytes | cirq.AbstractCircuit) else 0
             )
-            self._split(self._data_gates(deserialize(longest) if isinstance(longest, bytes) else longest))
+            with watch.span("compile"):
+                self._split(self._data_gates(deserialize(longest) if isinstance(longest, bytes) else longest))
         if self._placements.count + len(data) > _KNOWN_DATA_CIRCUITS:
             new = sum(not isinstance(item, bytes) or item not in self._placements.rows for item in data)
             if self._placements.count + new > _KNOWN_DATA_CIRCUITS:
@@ -320,11 +330,15 @@ class Simulator:
 
     def _row(self, item: DataCircuit) -> int:
         if not isinstance(item, bytes):
-            return self._place(self._data_gates(item))
+            return self._compile_data(item)
         row = self._placements.rows.get(item)
         if row is None:
-            row = self._placements.rows[item] = self._place(self._data_gates(deserialize(item)))
+            row = self._placements.rows[item] = self._compile_data(deserialize(item))
         return row
+
+    @watch.compiling
+    def _compile_data(self, circuit: object) -> int:
+        return self._place(self._data_gates(circuit))
 
     def _data_gates(self, circuit: object) -> Program:
         if not isinstance(circuit, cirq.AbstractCircuit):

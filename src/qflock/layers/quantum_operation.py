@@ -7,6 +7,11 @@ from typing import Any
 import tensorflow as tf
 
 from qflock.engine.simulator import Simulator
+from qflock.engine.watch import watch
+from qflock.layers.readouts import note
+
+# The engine knows no TensorFlow; from here on its work shows in TensorFlow's profiles.
+watch.tracer = tf.profiler.experimental.Trace
 
 
 def expectation_operation(simulator: Simulator, circuits: Any, parameters: Any) -> Any:
@@ -50,7 +55,10 @@ def _call(function: Any, arguments: list[Any], dtype: Any) -> Any:
 
 
 def _forward(simulator: Simulator, circuits: Any, values: Any) -> Any:
-    return simulator.expectations(values, list(circuits)).astype(values.dtype)
+    data = list(circuits)
+    result = simulator.expectations(values, data)
+    note(simulator, data, result)
+    return result.astype(values.dtype)
 
 
 def _backward(simulator: Simulator, circuits: Any, values: Any, upstream: Any) -> Any:

@@ -73,13 +73,27 @@ def _read_run(store: Store, label: str) -> RunRecord:
 def _records(store: Store) -> tuple[dict[str, dict[int, Record]], int]:
     """Steps and epochs by number, and how many lines were left out: a copy of a live run may end within a line."""
     found: dict[str, dict[int, Record]] = {"step": {}, "epoch": {}}
+    paces: dict[int, list[Record]] = {}
     unreadable = 0
     for line in store.read(NAME).splitlines() if store.exists(NAME) else []:
         try:
             record = json.loads(line)
             kind = record["kind"]
             numbers = {k: float(v) for k, v in record.items() if isinstance(v, (int, float))}
+            if kind == "pace":
+                paces.setdefault(int(numbers["epoch"]), []).append(numbers)
+                continue
+            if kind == "restart":
+                continue
             found[kind][int(numbers[kind])] = {"step": float("nan"), "epoch": float("nan"), **numbers}
         except (ValueError, KeyError, TypeError, AttributeError):
             unreadable += 1
+    for epoch in paces.keys() & found["epoch"].keys():
+        found["epoch"][epoch] |= _mean_step(paces[epoch])
     return found, unreadable
+
+
+def _mean_step(paces: list[Record]) -> Record:
+    """Where the time of a step went, over all workers."""
+    names = [name for name in paces[0] if name.startswith("step_seconds/")]
+    return {name: sum(pace[name] for pace in paces) / len(paces) for name in names}

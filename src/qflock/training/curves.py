@@ -1,60 +1,61 @@
-"""TensorBoard scalars: written to local files, which a thread copies to the run's store, since buckets cannot append."""
+"""What TensorBoard shows of a run: local files, which a thread brings to the run's store, since buckets cannot append."""
 
 from __future__ import annotations
 
-import os
 import shutil
-import socket
 import tempfile
 import threading
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tensorboard.compat.proto.event_pb2 import Event, SessionLog
-from tensorboard.compat.proto.summary_pb2 import Summary
-from tensorboard.summary.writer.record_writer import RecordWriter
+from tensorboard.compat.proto.event_pb2 import Event
 
 from qflock.errors import QflockError, StoreError
-from qflock.training.faults import fault_of
+from qflock.training.events import PREFIX, EventWriter, Histogram, histograms, session_start
+from qflock.training.past_events import past_events, record_event
 from qflock.training.store import Store
 
 FOLDER = "tensorboard"
-STEP_LOSS = "step/loss"
 # With the time that one copy takes, at most 30 s.
-SYNC_SECONDS = 20.0
-# What is full is copied no more, so that the copies of a long run stay small.
-FULL_BYTES = 4 << 20
+BUCKET_SECONDS = 20.0
+LOCAL_SECONDS = 2.0
+STEPS_AT_ONCE = 64
 
 
 class Curves:
-    """Writes the loss of each step and the values of each epoch.
+    """Writes what is measured, and brings it to the store in the background.
 
     A resumed run writes its past again and then removes the older files, so that each step appears once.
 
     Args:
         store: Of the run.
         past: Records of `metrics.jsonl` up to where the run goes on.
-        sync_seconds: Between two copies to the store.
+        epoch_step: Steps that were done at the end of the last whole epoch.
+        sync_seconds: Between two copies to the store; by default 2 s to a folder and 20 s to a bucket.
     """
 
     def __init__(
-        self, store: Store, past: Iterable[Mapping[str, Any]], sync_seconds: float = SYNC_SECONDS
+        self,
+        store: Store,
+        past: Sequence[Mapping[str, Any]],
+        epoch_step: int,
+        sync_seconds: float | None = None,
     ) -> None:
-        self._store, self._sync_seconds = store, sync_seconds
-        self._old = store.list(FOLDER)
+        self._store = store
+        self._sync_seconds = sync_seconds or (BUCKET_SECONDS if store.local_path() is None else LOCAL_SECONDS)
+        self._old = [name for name in store.list(FOLDER) if name.startswith(PREFIX)]
+        events = past_events(store, [f"{FOLDER}/{name}" for name in self._old], past, epoch_step)
         self._folder = Path(tempfile.mkdtemp(prefix="qflock-curves-"))
         self._copied: dict[str, int] = {}
         self._error: QflockError | None = None
-        self._lock, self._ended = threading.Lock(), threading.Event()
-        self._count = 0
-        self._open()
+        self._steps: list[Mapping[str, Any]] = []
+        self._collecting, self._copying, self._ended = threading.Lock(), threading.Lock(), threading.Event()
+        self._writer = EventWriter(self._folder)
         # Viewers that are open drop what they have of later steps.
-        self._write(Event(step=0, session_log=SessionLog(status=SessionLog.START)))
-        for record in past:
-            self.add(record)
+        self._writer.put(lambda: [session_start(), *events])
         self._thread = threading.Thread(target=self._copy_often, name="qflock-curves", daemon=True)
         self._thread.start()
 
@@ -64,48 +65,48 @@ class Curves:
         Raises:
             StoreError: If the local disk refuses, or the store has refused a copy.
         """
-        if self._error:
-            raise self._error
-        if record["kind"] == "step":
-            values = {STEP_LOSS: record["loss"]}
-        else:
-            values = {k: v for k, v in record.items() if k not in ("kind", "epoch", "step")}
-        scalars = [Summary.Value(tag=name, simple_value=value) for name, value in values.items()]
-        self._write(Event(step=record["step"], summary=Summary(value=scalars)))
+        self._check()
+        with self._collecting:
+            self._steps.append(record)
+        if record["kind"] != "step" or len(self._steps) >= STEPS_AT_ONCE:
+            self._hand_over()
+
+    def describe(self, events: Callable[[], Iterable[Event]]) -> None:
+        """Adds what is written once; the function is called by the thread that writes."""
+        self._writer.put(events)
+
+    def distributions(self, step: int, make: Callable[[], Mapping[str, Histogram]]) -> None:
+        """Adds histograms, which are made by the thread that writes."""
+        self._writer.put(lambda: [histograms(step, make())])
+
+    def sync(self) -> None:
+        """Returns when all that was added is in the store; errors are those of `add`."""
+        self._check()
+        self._copy()
 
     def close(self) -> None:
-        """Copies everything to the store and removes the local files."""
+        """Brings everything to the store and removes the local files."""
         self._ended.set()
         self._thread.join()  # lest an older copy arrive after the last one
-        if self._error:
-            raise self._error
-        self._copy()
+        self.sync()
         self.discard()
 
     def discard(self) -> None:
         """Removes the local files; a copy that is under way is not waited for."""
         self._ended.set()
-        with suppress(OSError):  # what a full disk has not taken
-            self._file.close()
+        with suppress(StoreError, OSError):  # what a full disk has not taken
+            self._writer.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _write(self, event: Event) -> None:
-        event.wall_time = time.time()
-        try:
-            with self._lock:
-                self._records.write(event.SerializeToString())
-        except OSError as error:
-            raise self._no_space(error) from error
+    def _check(self) -> None:
+        if self._error:
+            raise self._error
 
-    def _open(self) -> None:
-        """Begins a file, whose name sorts after those before it."""
-        name = (
-            f"events.out.tfevents.{time.time():017.6f}.{socket.gethostname()}.{os.getpid()}.{self._count:04d}"
-        )
-        self._count += 1
-        self._file = open(self._folder / name, "wb")  # noqa: SIM115 (lives as long as the training)
-        self._records = RecordWriter(self._file)
-        self._records.write(Event(wall_time=time.time(), file_version="brain.Event:2").SerializeToString())
+    def _hand_over(self) -> None:
+        with self._collecting:
+            records, self._steps = self._steps, []
+        if records:
+            self._writer.put(partial(map, record_event, records))
 
     def _copy_often(self) -> None:
         while not self._ended.wait(self._sync_seconds):
@@ -116,29 +117,21 @@ class Curves:
                 return
 
     def _copy(self) -> None:
-        for name, content in self._news():
-            self._store.write(f"{FOLDER}/{name}", content)
-            self._copied[name] = len(content)
-        while self._old:
-            self._store.delete(f"{FOLDER}/{self._old.pop()}")
+        with self._copying:
+            self._hand_over()
+            self._writer.flush()
+            for name, content in self._news():
+                self._store.extend(f"{FOLDER}/{name}", content)
+                self._copied[name] = len(content)
+            while self._old:
+                self._store.delete(f"{FOLDER}/{self._old.pop()}")
 
     def _news(self) -> list[tuple[str, bytes]]:
-        """The files that have grown since they were copied."""
+        """The files that have grown since they were copied, the oldest first."""
         try:
-            with self._lock:
-                self._file.flush()
-                if self._file.tell() > FULL_BYTES:
-                    self._file.close()
-                    self._open()
             files = [(file.name, file.stat().st_size, file) for file in sorted(self._folder.iterdir())]
             return [
                 (name, file.read_bytes()) for name, size, file in files if size > self._copied.get(name, 0)
             ]
-        except (OSError, ValueError) as error:  # ValueError where the file was closed in the meantime
-            raise self._no_space(error) from error
-
-    def _no_space(self, error: Exception) -> StoreError:
-        return StoreError(
-            f"Cannot write TensorBoard's files below {self._folder}: {fault_of(error, local=True).text}; "
-            "free space there, or set TMPDIR to another folder"
-        )
+        except OSError as error:
+            raise self._writer.refused(error) from error

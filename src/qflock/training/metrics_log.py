@@ -1,4 +1,4 @@
-"""`metrics.jsonl`: one line for every step and every epoch, each exactly once, also over restarts."""
+"""`metrics.jsonl`: a line for every step and epoch, each exactly once, for each worker's pace and for restarts."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from qflock.training.state import Position
 from qflock.training.store import Store
 
 NAME = "metrics.jsonl"
+KINDS = ("step", "epoch", "pace", "restart")
 
 
 class MetricsLog:
@@ -27,6 +28,18 @@ class MetricsLog:
     def epoch(self, epoch: int, step: int, values: dict[str, float]) -> dict[str, Any]:
         """Adds the end of an epoch; returns the record."""
         return self._add({"kind": "epoch", "epoch": epoch, "step": step, **values})
+
+    def restart(self, step: int, epoch: int, workers: int) -> None:
+        """Adds that the training went on after `step`, and how often it has gone on so far; once for each step."""
+        earlier = [record for record in self.records() if record["kind"] == "restart"]
+        again = {json.dumps(record) for record in earlier if record["step"] >= step}
+        self._lines = [line for line in self._lines if line not in again]
+        count = 1 + max((record["restarts"] for record in earlier), default=0)
+        self._add({"kind": "restart", "step": step, "epoch": epoch, "workers": workers, "restarts": count})
+
+    def pace(self, epoch: int, step: int, worker: int, values: dict[str, float]) -> dict[str, Any]:
+        """Adds how fast a worker was during an epoch; returns the record."""
+        return self._add({"kind": "pace", "epoch": epoch, "step": step, "worker": worker, **values})
 
     def flush(self) -> None:
         """Stores what there is."""
@@ -57,7 +70,7 @@ def read_metrics(store: Store) -> list[dict[str, Any]]:
 
 
 def _checked(record: Any) -> dict[str, Any]:
-    if record["kind"] not in ("step", "epoch") or not all(type(record[k]) is int for k in ("step", "epoch")):
+    if record["kind"] not in KINDS or not all(type(record[k]) is int for k in ("step", "epoch")):
         raise ValueError(record)
     return dict(record)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ import tensorflow as tf
 from qflock.errors import ConfigurationError
 from qflock.training.data import Examples, Inputs
 from qflock.training.experiment import Experiment
+from qflock.training.pace import Clock
 
 
 class Steps:
@@ -38,6 +40,8 @@ class Steps:
         self._clips = any((self.optimizer.clipnorm, self.optimizer.global_clipnorm, self.optimizer.clipvalue))
         self.loss = experiment.loss
         self._loss = _loss_function(experiment.loss)
+        self.clock = Clock()
+        self._gradients: list[Any] = []
         # Outside of the strategy's scope these are plain variables of each worker.
         self.train_metrics = [keras.metrics.Mean("loss"), *map(_metric, experiment.metrics)]
         self.validation_metrics = [keras.metrics.Mean("val_loss"), *map(_metric, experiment.metrics)]
@@ -51,9 +55,18 @@ class Steps:
         self, part: Examples, indices: np.ndarray, global_size: int, wish: float
     ) -> tuple[float, float]:
         """One step on this worker's `indices`; returns the loss over all workers, and the sum of all their wishes."""
+        started = time.perf_counter()
         rows = self._rows(part, indices)
-        loss, wishes = self._train(*rows, np.float32(global_size), np.float32(wish)).numpy()
+        prepared = time.perf_counter()
+        result, self._gradients = self._train(*rows, np.float32(global_size), np.float32(wish))
+        loss, wishes = result.numpy()
+        self.clock.step(len(indices), started, prepared)
         return float(loss), float(wishes)
+
+    def gradients(self) -> list[np.ndarray]:
+        """This worker's share of the last step's gradients, one array for each trainable variable."""
+        shapes = [tuple(v.shape) for v in self.model.trainable_variables]
+        return [np.asarray(g) for g in self._gradients] or [np.zeros(shape, np.float32) for shape in shapes]
 
     def validate(self, part: Examples, indices: np.ndarray) -> None:
         """Adds this worker's `indices` to the validation metrics."""
@@ -104,12 +117,24 @@ class Steps:
                 for penalty in self.model.losses:
                     loss += penalty / self.workers
             variables = self.model.trainable_variables
-            gradients = tape.gradient(loss, [v.value for v in variables])
+            gradients = self._mark_ready(tape.gradient(loss, [v.value for v in variables]))
             self._apply(context, gradients, variables)
             self._update(self.train_metrics, labels, outputs, losses, weights, mask)
-            return context.all_reduce(tf.distribute.ReduceOp.SUM, tf.stack([tf.cast(loss, tf.float32), wish]))
+            told = tf.stack([tf.cast(loss, tf.float32), wish])
+            dense = [_dense(g, v) for g, v in zip(gradients, variables, strict=True)]
+            return context.all_reduce(tf.distribute.ReduceOp.SUM, told), dense
 
         return self._on_worker(replica)
+
+    def _mark_ready(self, gradients: list[Any]) -> list[Any]:
+        """Notes when this worker has computed its gradients: the rest of the step is spent with its peers."""
+        if self.workers == 1:
+            return gradients
+        there = [g for g in gradients if g is not None]
+        with tf.control_dependencies([g.values if isinstance(g, tf.IndexedSlices) else g for g in there]):
+            noted = tf.numpy_function(self.clock.computed, [], tf.int64)
+        with tf.control_dependencies([noted]):
+            return [g if g is None else tf.identity(g) for g in gradients]
 
     def _apply(self, context: Any, gradients: list[Any], variables: list[Any]) -> None:
         if self._clips and self.workers > 1:
@@ -139,7 +164,10 @@ class Steps:
             metric.update_state(labels, outputs, sample_weight=mask)
 
     def _on_worker(self, replica: Any) -> Any:
-        return self.strategy.experimental_local_results(self.strategy.run(replica))[0]
+        """What `replica` gives; each worker is one replica, so that its results are plain tensors."""
+        return tf.nest.map_structure(
+            lambda result: self.strategy.experimental_local_results(result)[0], self.strategy.run(replica)
+        )
 
     def _summed(self, vector: Any) -> Any:
         def replica() -> Any:
@@ -163,6 +191,10 @@ class Steps:
             self._update(metrics, labels, outputs, losses, weights, mask)
             for metric in metrics:
                 metric.reset_state()
+
+
+def _dense(gradient: Any, variable: Any) -> Any:
+    return tf.zeros(variable.shape, variable.dtype) if gradient is None else tf.convert_to_tensor(gradient)
 
 
 def _loss_function(loss: Any) -> Any:

@@ -50,6 +50,10 @@ class Store:
         self._root = os.path.abspath(path) if self._local else path.strip("/")
         self._bucket_seen = self.scheme not in BUCKETS
 
+    def local_path(self) -> Path | None:
+        """The folder, if the store is one on this machine."""
+        return Path(self._root) if self._local else None
+
     def read(self, name: str) -> bytes:
         """The content of a file; `RunError` if there is none."""
 
@@ -91,6 +95,19 @@ class Store:
                 raise
 
         self._attempt("write", name, put)
+
+    def extend(self, name: str, content: bytes) -> None:
+        """Writes a file whose old content begins the new one; in a folder it grows in place, for those who follow it."""
+
+        def append() -> None:
+            os.makedirs(os.path.dirname(self._path(name)), exist_ok=True)
+            with open(self._path(name), "ab") as file:
+                file.write(content[file.tell() :])
+
+        if self._local:
+            self._attempt("write", name, append)
+        else:
+            self.write(name, content)
 
     def delete(self, name: str) -> None:
         """Removes a file; nothing happens if there is none."""
