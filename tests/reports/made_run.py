@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,14 @@ from qflock.training.store import Store
 QCNN = {"architecture": "hybrid", "qubits": 4, "examples": 20}
 
 
-def make_run(url: object, epochs: int = 3, extra: dict[str, Any] | None = None, what: str = "qcnn") -> Store:
-    """A finished run of two steps per epoch, with predictions; `extra` is measured at each epoch too."""
+def make_run(
+    url: object,
+    epochs: int = 3,
+    extra: dict[str, Any] | None = None,
+    what: str = "qcnn",
+    paces: Sequence[dict[str, float]] = (),
+) -> Store:
+    """A finished run of two steps per epoch, with predictions; `extra` is measured at each epoch too, and each worker's pace."""
     store = Store(str(url))
     spec = RunSpec(what, dict(QCNN) if what == "qcnn" else {}, epochs=epochs, batch_size=7)
     store.write(SPEC, spec.to_json().encode())
@@ -31,7 +38,10 @@ def make_run(url: object, epochs: int = 3, extra: dict[str, Any] | None = None, 
             "seconds": 0.5,
             **(extra or {}),
         }
-        lines.append({"kind": "epoch", "epoch": epoch, "step": 2 * epoch, **values})
+        place = {"epoch": epoch, "step": 2 * epoch}
+        lines.append({"kind": "epoch", **place, **values})
+        lines += [{"kind": "pace", **place, "worker": worker, **pace} for worker, pace in enumerate(paces)]
+        lines.append({"kind": "restart", **place, "workers": 2, "restarts": epoch})
     store.write("metrics.jsonl", "".join(json.dumps(line) + "\n" for line in lines).encode())
     store.write(PREDICTIONS, b"example,output,prediction,label\n0,0,0.9,1\n1,0,-0.5,-1\n2,0,0.25,-1\n")
     write_status(store, "finished", 2 * epochs, math.exp(-epochs))

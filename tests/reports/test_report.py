@@ -47,9 +47,8 @@ def page_at(where: str) -> str:
 @pytest.fixture(scope="module")
 def full_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = tmp_path_factory.mktemp("report") / "first"
-    make_run(
-        run, extra={"step_seconds/quantum": 0.2, "step_seconds/total": 0.3, "circuits_per_second/all": 40.0}
-    )
+    paces = [{"step_seconds/quantum": time, "step_seconds/total": 0.3} for time in (0.1, 0.3)]
+    make_run(run, extra={"circuits_per_second/all": 40.0}, paces=paces)
     write_readouts(run)
     return Path(write_report([str(run)]))
 
@@ -127,6 +126,13 @@ def test_unreadable_lines_are_left_out_and_counted(tmp_path: Path) -> None:
     assert "run: 3" in page_at(write_report([str(tmp_path / "run")]))
     (run,) = read_runs([str(tmp_path / "run")])
     assert (len(run.steps), len(run.epochs)) == (6, 3)
+
+
+def test_the_mean_step_is_that_of_all_workers(tmp_path: Path) -> None:
+    paces = [{"circuits_per_second": 7.0, "step_seconds/quantum": time} for time in (0.1, 0.3)]
+    (run,) = read_runs([make_run(tmp_path / "run", paces=paces).url])
+    assert [epoch["step_seconds/quantum"] for epoch in run.epochs] == pytest.approx([0.2] * 3)
+    assert run.unreadable == 0 and "circuits_per_second" not in run.metric_names()
 
 
 def test_command_repeats_the_run(tmp_path: Path) -> None:

@@ -8,13 +8,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from qflock.errors import StoreError
 from qflock.training import events
 from qflock.training.curves import Curves
+from qflock.training.events import Histogram
+from qflock.training.metrics_log import MetricsLog
+from qflock.training.state import Position
 from qflock.training.store import Store
-from tests.training.commands import check_curves
+from tests.training.commands import check_curves, records
 
 
 @pytest.fixture(autouse=True)
@@ -39,6 +43,7 @@ def _record(step: int) -> dict[str, Any]:
 
 
 def _keep(run: Path, records: list[dict[str, Any]]) -> None:
+    run.mkdir(exist_ok=True)
     (run / "metrics.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
 
 
@@ -84,6 +89,38 @@ def test_a_resumed_run_has_each_step_once(tmp_path: Path, _local: Path) -> None:
     _keep(run, records)
     check_curves(run)
     assert not list(_local.iterdir())
+
+
+def test_a_run_that_is_taken_up_twice_at_the_same_step_counts_both(tmp_path: Path) -> None:
+    run, store = tmp_path / "run", Store(str(tmp_path / "run"))
+    _keep(run, [_record(step) for step in range(1, 9)])
+    for step, epochs in ((7, 1), (7, 1), (5, 1)):
+        log = MetricsLog(store, Position(step, epochs, "0" * 64))
+        log.restart(step, epochs, 1)
+        log.flush()
+        Curves(store, log.records(), 5).close()
+        check_curves(run)
+    assert [(r["step"], r["restarts"]) for r in records(run, "restart")] == [(5, 3)]
+    assert [r["step"] for r in records(run, "step")] == [1, 2, 3, 4]
+
+
+def test_what_a_file_held_beyond_the_checkpoint_is_dropped_and_the_time_is_kept(tmp_path: Path) -> None:
+    run, store = tmp_path / "run", Store(str(tmp_path / "run"))
+    first = Curves(store, [], 0)
+    for step in (5, 10):
+        first.add(_record(step))
+        first.distributions(step, lambda: {"readouts/a": Histogram.of(np.arange(3))})
+    first.close()
+    before = {(e.step, v.tag): e.wall_time for e in _events(run) for v in e.summary.value}
+    time.sleep(0.05)
+    Curves(store, [_record(5)], 5).close()
+    after = {(e.step, v.tag): e.wall_time for e in _events(run) for v in e.summary.value}
+    assert set(after) == {(5, tag) for tag in ("loss", "val_loss", "seconds", "readouts/a")}
+    assert after == {key: before[key] for key in after}
+
+
+def _events(run: Path) -> list[Any]:
+    return [event for file in sorted(run.glob("tensorboard/events*")) for event in events.read_events(file)]
 
 
 def test_a_long_run_is_copied_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

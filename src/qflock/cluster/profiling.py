@@ -42,8 +42,8 @@ def serve_profiles(store: Store, me: Identity) -> None:
             raise
         log.warning("Worker %d cannot be profiled: %s", me.index, error)
         return
+    told = {"address": address, "workers": me.count, "time": time.time()}
     try:
-        told = {"address": address, "workers": me.count, "time": time.time()}
         store.write(f"{ADDRESSES}/worker-{me.index}.json", json.dumps(told).encode())
     except StoreError as error:  # workers other than the chief may do without the store
         log.warning("`qflock profile` cannot find worker %d: %s", me.index, error)

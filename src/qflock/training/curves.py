@@ -13,7 +13,6 @@ from typing import Any
 
 from tensorboard.compat.proto.event_pb2 import Event
 
-from qflock.errors import QflockError, StoreError
 from qflock.training.events import PREFIX, EventWriter, Histogram, histograms, session_start
 from qflock.training.past_events import past_events, record_event
 from qflock.training.store import Store
@@ -50,7 +49,7 @@ class Curves:
         events = past_events(store, [f"{FOLDER}/{name}" for name in self._old], past, epoch_step)
         self._folder = Path(tempfile.mkdtemp(prefix="qflock-curves-"))
         self._copied: dict[str, int] = {}
-        self._error: QflockError | None = None
+        self._error: Exception | None = None
         self._steps: list[Mapping[str, Any]] = []
         self._collecting, self._copying, self._ended = threading.Lock(), threading.Lock(), threading.Event()
         self._writer = EventWriter(self._folder)
@@ -94,7 +93,7 @@ class Curves:
     def discard(self) -> None:
         """Removes the local files; a copy that is under way is not waited for."""
         self._ended.set()
-        with suppress(StoreError, OSError):  # what a full disk has not taken
+        with suppress(Exception):  # what has ended the training is told already
             self._writer.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -105,14 +104,14 @@ class Curves:
     def _hand_over(self) -> None:
         with self._collecting:
             records, self._steps = self._steps, []
-        if records:
-            self._writer.put(partial(map, record_event, records))
+            if records:
+                self._writer.put(partial(map, record_event, records))
 
     def _copy_often(self) -> None:
         while not self._ended.wait(self._sync_seconds):
             try:
                 self._copy()
-            except QflockError as error:
+            except Exception as error:
                 self._error = error  # raised in the training by what it adds next
                 return
 

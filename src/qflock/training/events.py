@@ -171,8 +171,10 @@ class EventWriter:
         )
 
     def _check(self) -> None:
-        if self._error is not None:
+        if isinstance(self._error, OSError | tf.errors.OpError):
             raise self.refused(self._error) from self._error
+        if self._error is not None:
+            raise self._error
 
     def _run(self) -> None:
         while True:
