@@ -57,7 +57,9 @@ def check_that_it_trains(here: Cluster, job: JobController) -> None:
     job.act()
     worker = job.active[1]
     assert not probe(worker, "startupProbe"), "the other probe begins after the first step only"
-    wait_until("a step", lambda: job.act() == "Running" and probe(worker, "startupProbe"), PATIENCE)
+    wait_until(
+        "a step", lambda: job.act() == "Running" and probe(worker, "startupProbe"), PATIENCE, pause=1.0
+    )
     assert probe(worker, "livenessProbe")
     # It stores its state after every step, and waits at the end of the next epoch.
     wait_until("the second epoch", lambda: "epoch 2/" in job.active[0].log(), PATIENCE)
