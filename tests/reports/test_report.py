@@ -47,7 +47,9 @@ def page_at(where: str) -> str:
 @pytest.fixture(scope="module")
 def full_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = tmp_path_factory.mktemp("report") / "first"
-    make_run(run, extra={"quantum_seconds": 0.2, "classical_seconds": 0.1, "examples_per_second": 40.0})
+    make_run(
+        run, extra={"step_seconds/quantum": 0.2, "step_seconds/total": 0.3, "circuits_per_second/all": 40.0}
+    )
     write_readouts(run)
     return Path(write_report([str(run)]))
 
@@ -63,7 +65,7 @@ def test_page_holds_every_section_and_needs_nothing_else(full_page: Path) -> Non
     ):
         assert title in tags.text
     assert "mean squared error 0.607500, accuracy of the sign 0.6667" in tags.text
-    assert "quantum seconds" in tags.text and "examples per second" in tags.text
+    assert "step seconds/quantum" in tags.text and "circuits per second/all" in tags.text
     assert "numpy" in tags.text and "No " not in tags.text
     sources = [attributes.get("src") or attributes.get("href") for _, attributes in tags.found]
     assert all(source.startswith("data:") for source in sources if source)

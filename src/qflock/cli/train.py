@@ -63,14 +63,16 @@ def train(
         if not run:
             raise ConfigurationError("Option --run must name a new folder or URL, but is not given")
         qcnn: dict[str, Any] = {"architecture": architecture, "qubits": qubits, "examples": examples}
-        named, arguments = _named(what, qcnn)
-        spec = RunSpec(named, arguments, epochs, batch_size, learning_rate, seed, checkpoint_seconds, keep)
+        full_name, arguments = named(what, qcnn)
+        spec = RunSpec(
+            full_name, arguments, epochs, batch_size, learning_rate, seed, checkpoint_seconds, keep
+        )
     raise typer.Exit(
         start(Request(spec, run, True, spec.what, workers, start_timeout, restarts, port, verbose, quiet))
     )
 
 
-def _named(what: str, qcnn: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def named(what: str, qcnn: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """What to train by its full name, and its arguments."""
     from qflock.training.experiment import split_reference
 

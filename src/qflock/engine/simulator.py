@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
@@ -14,14 +14,15 @@ import numpy as np
 import sympy
 from numpy.typing import NDArray
 
-from qflock.circuits.observables import Observable, normalise
+from qflock.circuits.observables import normalise
 from qflock.circuits.symbols import Expressions, natural_key, symbol_names
 from qflock.circuits.tensors import deserialize
-from qflock.engine.compiled import PauliWord, native_observables, native_program
+from qflock.engine.compiled import native_observables, native_program
 from qflock.engine.evaluation import Lanes, Progress, Settings, evaluate
 from qflock.engine.memory import ITEM_BYTES, states_that_fit
 from qflock.engine.processor import native, thread_count
 from qflock.engine.reductions import Part, Reductions, data_cone, parts_of
+from qflock.engine.words import number_qubits, pauli_words
 from qflock.errors import CircuitError, EngineError, SymbolError
 from qflock.program.canonical import Canonical
 from qflock.program.cone import GateOrder
@@ -114,12 +115,12 @@ class Simulator:
         self._settings = _checked_settings(dtype, lanes, threads, memory_budget)
         self._reductions = Reductions() if reductions is None else reductions
         self._module = native()
-        self._numbers = _number_qubits(circuit, self._observables)
+        self._numbers = number_qubits(circuit, self._observables)
         program, expressions = lower(circuit, self._numbers)
         self.symbols = _checked_symbols(circuit, expressions, symbols)
         self._program = program
         self._expressions = Expressions(expressions, self.symbols)
-        self._words, self._coefficients = _words(self._observables, self._numbers)
+        self._words, self._coefficients = pauli_words(self._observables, self._numbers)
         self._constants = np.array([o.constant for o in self._observables])
         self._parts = parts_of(program, self._words, self._reductions) if self._words else ()
         self._groups: list[_Group] = []
@@ -365,30 +366,6 @@ def _batch_size(parameters: Floats, data: Sequence[DataCircuit] | None) -> int:
             f"{len(data)}"
         )
     return len(data)
-
-
-def _number_qubits(circuit: cirq.AbstractCircuit, observables: Sequence[Observable]) -> dict[cirq.Qid, int]:
-    qubits = set(circuit.all_qubits())
-    for observable in observables:
-        for term in observable.terms:
-            qubits.update(q for q, _ in term.paulis)
-    return {q: k for k, q in enumerate(sorted(qubits))}
-
-
-def _words(
-    observables: Sequence[Observable], numbers: Mapping[cirq.Qid, int]
-) -> tuple[tuple[PauliWord, ...], Floats]:
-    """The distinct Pauli words, and the coefficient of each in each observable, `(observables, words)`."""
-    words: dict[PauliWord, int] = {}
-    entries = []
-    for row, observable in enumerate(observables):
-        for term in observable.terms:
-            word = tuple(sorted((numbers[q], str(pauli)) for q, pauli in term.paulis))
-            entries.append((row, words.setdefault(word, len(words)), term.coefficient))
-    coefficients = np.zeros((len(observables), len(words)))
-    for row, column, coefficient in entries:
-        coefficients[row, column] += coefficient
-    return tuple(words), coefficients
 
 
 def _checked_symbols(

@@ -98,6 +98,16 @@ class PQC(keras.layers.Layer):
         return self._circuit
 
     @property
+    def simulator(self) -> Simulator:
+        """What evaluates the circuit."""
+        return self._simulator
+
+    @property
+    def operators(self) -> list[Any]:
+        """What is read out, in the order of the outputs."""
+        return _as_list(self._operators)
+
+    @property
     def symbols(self) -> list[str]:
         """Names of the trainable values, in the order of the weight."""
         return list(self._simulator.symbols)

@@ -38,6 +38,16 @@ def check_examples(examples: int) -> None:
         )
 
 
+def train_count(examples: int) -> int:
+    """How many of the examples are for training; at least one is left on either side.
+
+    Example:
+        >>> train_count(160)
+        112
+    """
+    return min(max(round(TRAIN_SHARE * examples), 1), examples - 1)
+
+
 def cluster_state(qubits: Sequence[cirq.Qid]) -> cirq.Circuit:
     """Prepares the cluster state on a ring: a Hadamard on every qubit, a CZ on every neighbouring pair."""
     neighbours = [*qubits[1:], qubits[0]]
@@ -74,5 +84,5 @@ def cluster_data(qubits: int, examples: int, seed: int) -> ClusterData:
     prepare = cluster_state(line)
     circuits = [prepare + cirq.Circuit(cirq.rx(a)(line[q])) for a, q in zip(angles, excited, strict=True)]
     labels = np.where(np.abs(angles) <= np.pi / 2, 1.0, -1.0).astype(np.float32)[:, None]
-    split = min(max(round(TRAIN_SHARE * examples), 1), examples - 1)
+    split = train_count(examples)
     return ClusterData(tuple(circuits[:split]), labels[:split], tuple(circuits[split:]), labels[split:])

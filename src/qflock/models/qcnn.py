@@ -90,6 +90,25 @@ def tower(qubits: Sequence[cirq.Qid]) -> tuple[cirq.Circuit, cirq.Qid]:
     return circuit, left[0]
 
 
+def qcnn_circuits(
+    architecture: str, qubits: int
+) -> list[tuple[cirq.Circuit, list[cirq.PauliString[cirq.Qid]]]]:
+    """The circuit of each quantum layer of `qcnn` and what it reads out; nothing is compiled.
+
+    Example:
+        >>> [(len(circuit.all_qubits()), len(operators)) for circuit, operators in qcnn_circuits("multi-filter", 8)]
+        [(8, 4), (8, 4), (8, 4)]
+    """
+    check_architecture(architecture)
+    check_qubits(qubits)
+    line = cirq.GridQubit.rect(1, qubits)
+    if architecture == "full":
+        circuit, last = tower(line)
+        return [(circuit, [cirq.Z(last)])]
+    levels = [level(line, f"filter{i}") for i in range(FILTERS if architecture == "multi-filter" else 1)]
+    return [(circuit, [cirq.Z(qubit) for qubit in survivors]) for circuit, survivors in levels]
+
+
 def qcnn(architecture: str, qubits: int) -> Any:
     """Builds the Keras model, from a string tensor of circuits to one value per circuit.
 

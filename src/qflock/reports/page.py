@@ -12,7 +12,7 @@ from qflock.reports.style import Picture
 from qflock.training.store import Store
 
 _TEMPLATE = "page.html.j2"
-_NUMBER = re.compile(r"[-+]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?%?")
+_NUMBER = re.compile(r"[-+]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?( ?[A-Za-z%/]{1,5})?")
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,14 @@ def curves(runs: Sequence[RunRecord]) -> list[Picture]:
 
 
 def is_time(name: str) -> bool:
-    """Whether a value of an epoch says how long something took, or how fast it was."""
-    return name == "seconds" or name.endswith(("_seconds", "_per_second"))
+    """Whether a value of an epoch says how long something took, or how fast it was.
+
+    Example:
+        >>> [is_time(name) for name in ("seconds", "step_seconds/quantum", "circuits_per_second/all", "loss")]
+        [True, True, True, False]
+    """
+    kind = name.partition("/")[0]
+    return kind.endswith(("seconds", "_per_second"))
 
 
 def _step_loss(runs: Sequence[RunRecord]) -> Picture:
@@ -121,26 +127,26 @@ def readouts(name: str, label: str, found: Sequence[Readout]) -> Picture:
 
 
 def times(name: str, label: str, run: RunRecord) -> Picture | None:
-    """Seconds of each epoch; split into parts where those were measured. None where no time was measured."""
-    parts = [n for n in run.metric_names() if n.endswith("_seconds")]
-    if not parts and "seconds" not in run.metric_names():
+    """Seconds of each epoch, and beside it the parts of the mean step; None where no time was measured."""
+    parts = [n for n in run.metric_names() if n.startswith("step_seconds/")]
+    whole = [n for n in run.metric_names() if n == "seconds"]
+    panels = [(names, title) for names, title in ((whole, "an epoch"), (parts, "the mean step")) if names]
+    if not panels:
         return None
 
     def paint(figure: Any) -> None:
-        axes = figure.subplots()
-        x, total = _columns(run.epochs, "epoch", "seconds")
-        axes.plot(
-            x, total, color="black", label="whole epoch", marker="o" if len(x) <= 60 else "", markersize=4
-        )
-        for number, part in enumerate(parts):
-            x, y = _columns(run.epochs, "epoch", part)
-            text = legend_text(part.removesuffix("_seconds").replace("_", " "))
-            axes.plot(x, y, label=text, **_look(number, markers=len(x) <= 60))
-        axes.set(xlabel="epoch", ylabel="seconds")
-        axes.set_ylim(bottom=0)
-        _legend(axes, True)
+        for axes, (names, title) in zip(
+            figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True
+        ):
+            for number, part in enumerate(names):
+                x, y = _columns(run.epochs, "epoch", part)
+                label = legend_text(part.rpartition("/")[2])
+                axes.plot(x, y, label=label, **_look(number, markers=len(x) <= 60))
+            axes.set(xlabel="epoch", ylabel=f"seconds of {title}")
+            axes.set_ylim(bottom=0)
+            _legend(axes, len(names) > 1)
 
-    return draw(name, f"Seconds of each epoch of {label}", (_WIDTH, 3.0), paint)
+    return draw(name, f"Where the time of {label} went", (_WIDTH, 3.0), paint)
 
 
 def _columns(records: Sequence[dict[str, float]], x: str, y: str) -> tuple[np.ndarray, np.ndarray]:

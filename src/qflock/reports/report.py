@@ -137,14 +137,14 @@ def _times(number: int, run: RunRecord, runs: Sequence[RunRecord]) -> Part:
     ]
     return Part(
         _heading(run, runs),
-        header=("per epoch", "median", "sum", "least", "most"),
+        header=("by epoch", "median", "sum", "least", "most"),
         rows=rows,
         pictures=[picture],
     )
 
 
 def _time_row(name: str, values: list[float]) -> tuple[str, ...]:
-    total = f"{sum(values):.3f}" if name.endswith("seconds") else ""
+    total = f"{sum(values):.3f}" if name == "seconds" else ""
     return (
         name.replace("_", " "),
         f"{np.median(values):.4g}",

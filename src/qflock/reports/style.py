@@ -90,6 +90,17 @@ def _settings() -> Iterator[None]:
         yield
 
 
+def logarithmic(axes: Any, names: str) -> None:
+    """Makes axes logarithmic: "x", "y" or "xy"; their numbers get prefixes such as k and M."""
+    from matplotlib.ticker import EngFormatter, NullFormatter
+
+    for name in names:
+        axes.set(**{f"{name}scale": "log"})
+        axis = getattr(axes, f"{name}axis")
+        axis.set_major_formatter(EngFormatter(sep=""))
+        axis.set_minor_formatter(NullFormatter())
+
+
 def legend_text(text: str) -> str:
     """A label as it is, for legends, which drop those that start with an underscore; long ones are cut in the middle."""
     short = text if len(text) <= 48 else f"{text[:23]}…{text[-23:]}"

@@ -1,0 +1,21 @@
+"""Measurements with round numbers, so that what follows from them can be checked by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from qflock.planning.measured import Measured
+from qflock.planning.reckoning import Reckoning, Training
+
+ALONE = Measured(
+    workers=1, threads=2, start=5.0, place=0.001, memory=1 << 29, step=0.010, rows=32, batches=(1, 16, 32),
+    gradient=(0.001, 0.003, 0.006), forward=(0.0005, 0.001, 0.002), one_thread=0.010, rest=0.005,
+    latency=0.0, bytes_per_second=0.0, parameter_bytes=1000, example_bytes=300, train_examples=64,
+    validation_examples=28, qubits=(8,), work=1e5,
+)  # fmt: skip
+PAIR = replace(
+    ALONE, workers=2, threads=1, step=0.013, rows=16, batches=(1, 16), gradient=(0.001, 0.004),
+    forward=(0.0005, 0.001), rest=0.007, latency=0.0005, bytes_per_second=1e6,
+)  # fmt: skip
+RECKONING = Reckoning(ALONE, PAIR)
+TRAINING = Training(train=112, validation=48, epochs=10, batch_size=32, qubits=(8,))
