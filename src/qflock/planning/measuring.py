@@ -9,6 +9,7 @@ import contextlib
 import math
 import os
 import resource
+import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -101,7 +102,7 @@ class _Watch:
             for number, (earlier, later) in pairs
             if number > batches.steps_per_epoch and 0 < number % batches.steps_per_epoch < whole
         ]
-        return _undisturbed(warm) if warm else None
+        return statistics.median(warm) if warm else None
 
 
 def measure(question: Question, identity: Identity | None) -> Measured:
@@ -164,7 +165,7 @@ def _train(experiment: Experiment, spec: RunSpec, worker: Worker) -> float:
     with contextlib.suppress(PreemptedError):
         train(experiment, replace(spec, epochs=_ENDLESS, checkpoint_seconds=3600.0), store, worker)
     epochs = [r["seconds"] for r in read_metrics(store) if r["kind"] == "epoch"]
-    return _undisturbed(epochs[1:] or epochs) if epochs else 0.0
+    return statistics.median(epochs[1:] or epochs) if epochs else 0.0
 
 
 def _kernels(model: Any, inputs: np.ndarray) -> tuple[list[_Kernel], list[Load]]:
@@ -227,7 +228,7 @@ def _usual(action: Callable[[], None], seconds: float) -> float:
     end = time.perf_counter() + seconds
     while len(times) < _LEAST_REPEATS or time.perf_counter() < end:
         times.append(_timed(action))
-    return _undisturbed(times)
+    return statistics.median(times)
 
 
 def _never_falling(times: Sequence[float]) -> tuple[float, ...]:
@@ -239,11 +240,6 @@ def _timed(action: Callable[[], object]) -> float:
     begin = time.perf_counter()
     action()
     return time.perf_counter() - begin
-
-
-def _undisturbed(times: Sequence[float]) -> float:
-    """The lowest decile: other programs on the machine only ever add time, and one lucky value is not enough."""
-    return float(np.quantile(times, 0.1))
 
 
 def _reductions(strategy: Any, workers: int) -> tuple[float, float]:
@@ -275,7 +271,7 @@ def _reduction_seconds(strategy: Any, size: int) -> float:
 
 def _meet(action: Callable[[], object]) -> float:
     """Of something that takes all workers, and therefore happens as often on each."""
-    return _undisturbed([_timed(action) for _ in range(_MEETINGS)][1:])
+    return statistics.median([_timed(action) for _ in range(_MEETINGS)][1:])
 
 
 def _example_bytes(inputs: np.ndarray) -> int:
