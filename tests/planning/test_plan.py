@@ -4,57 +4,35 @@ from __future__ import annotations
 
 import io
 import json
+import statistics
+import subprocess
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from rich.console import Console
 
-from qflock.deploy.prices import read_prices
 from qflock.errors import ConfigurationError
-from qflock.planning.chart import Line
-from qflock.planning.nodes import node_of
 from qflock.planning.picture import write_plan
-from qflock.planning.plan import SCALE, Offer, Plan, Request, make_plan
-from qflock.planning.reckoning import Conditions
+from qflock.planning.plan import SCALE, Request, make_plan
 from qflock.planning.show import print_plan
 from qflock.training.spec import RunSpec
-from tests.planning.figures import ALONE, PAIR, RECKONING, TRAINING
-from tests.training.commands import LINEAR, qflock, records
-
-QCNN = {"architecture": "full", "qubits": 8, "examples": 160}
+from tests.planning.figures import QCNN, made_plan
+from tests.training.commands import LINEAR, command, environment, qflock, records
 
 
 def plan(*arguments: object) -> dict[str, Any]:
-    done = qflock("plan", *arguments, "--json", "--quiet")
+    words = command("plan", *arguments, "--json", "--quiet")
+    done = subprocess.run(words, env=environment(), capture_output=True, text=True, timeout=280, check=False)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer
 
 
-@pytest.fixture
-def made() -> Plan:
-    """A plan from round numbers, with a fleet that is preempted so often that it never ends."""
-    restless = Conditions(8, preemptions_per_hour=1e4)
-    scaling = tuple(RECKONING.elsewhere(TRAINING, w, restless) for w in SCALE)
-    lines = (Line("one laptop", 6, (4, 6, 8), (3e6, 2e6, 1e6)),)
-    return Plan(
-        Request(RunSpec("qcnn", QCNN), node_types=("n2-standard-8",)), TRAINING, ALONE, PAIR, 8,
-        tuple(RECKONING.here(TRAINING, w) for w in (1, 2)), (1 << 29, 1 << 34), 30, (offer_of(scaling[1]),),
-        scaling, scaling, lines, "2026-07-22",
-    )  # fmt: skip
-
-
-def offer_of(forecast: Any) -> Any:
-    node = node_of("n2-standard-8", read_prices(), "us-central1", spot=True, price=None)
-    return Offer(node, 1 << 29, True, 30, forecast, None)
-
-
-def test_tables_say_what_fits_and_what_never_ends(made: Plan) -> None:
+def test_tables_say_what_fits_and_what_never_ends() -> None:
     console = Console(width=200, file=io.StringIO())
     with console.capture() as printed:
-        print_plan(made, console)
+        print_plan(made_plan(), console)
     text = printed.get()
     assert (
         "one worker takes 512.0 MiB of 16.0 GiB that are free: fits; the widest that fits has 30 qubits"
@@ -63,8 +41,8 @@ def test_tables_say_what_fits_and_what_never_ends(made: Plan) -> None:
     assert "never" in text and "n2-standard-8" in text and "13.0 ms" in text
 
 
-def test_page_holds_tables_and_plots(made: Plan, tmp_path: Path) -> None:
-    where = Path(write_plan(made, str(tmp_path)))
+def test_page_holds_tables_and_plots(tmp_path: Path) -> None:
+    where = Path(write_plan(made_plan(), str(tmp_path)))
     assert {path.name for path in tmp_path.iterdir()} == {
         "plan.html", "plan.json", "scaling-step.png", "scaling-rate.png", "qubits.png"
     }  # fmt: skip
@@ -120,8 +98,8 @@ def test_a_training_that_fails_is_not_planned(tmp_path: Path) -> None:
 
 
 def epoch_seconds(run: Path) -> float:
-    """As the planner does: the lowest decile, since other programs only ever add time."""
-    return float(np.quantile([r["seconds"] for r in records(run, "epoch")][1:], 0.1))
+    """Of a usual epoch; the first one also compiles circuits."""
+    return statistics.median(r["seconds"] for r in records(run, "epoch")[1:])
 
 
 @pytest.mark.soak

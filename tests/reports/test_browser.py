@@ -1,4 +1,4 @@
-"""The page in a real browser. Debian: apt-get install chromium."""
+"""Pages in a real browser. Debian: apt-get install chromium."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, sync_playwright
 
+from qflock.planning.picture import write_plan
 from qflock.reports.report import write_report
+from tests.planning.figures import made_plan
 from tests.reports.made_run import make_run, write_readouts
 
 pytestmark = pytest.mark.browser
@@ -30,22 +32,31 @@ def browser_page(request: pytest.FixtureRequest) -> Iterator[Page]:
         browser.close()
 
 
+def made_report(folder: Path) -> str:
+    make_run(folder, extra={"<script>fetch('http://127.0.0.1:9/')</script>": 1.0})
+    write_readouts(folder)
+    return write_report([str(folder)])
+
+
 def test_report_opens_from_a_file_without_network(tmp_path: Path, browser_page: Page) -> None:
-    run = tmp_path / "run"
-    make_run(run, extra={"<script>fetch('http://127.0.0.1:9/')</script>": 1.0})
-    write_readouts(run)
+    check_page(Path(made_report(tmp_path / "run")), browser_page, pictures=7)
+
+
+def test_plan_opens_from_a_file_without_network(tmp_path: Path, browser_page: Page) -> None:
+    check_page(Path(write_plan(made_plan(), str(tmp_path))), browser_page, pictures=3)
+
+
+def check_page(file: Path, page: Page, pictures: int) -> None:
+    """Every picture shows, nothing scrolls sideways, and nothing is said or asked of anyone."""
     messages: list[str] = []
     requests: list[str] = []
-    browser_page.on("console", lambda message: messages.append(message.text))
-    browser_page.on("pageerror", lambda error: messages.append(str(error)))
-    browser_page.on("request", lambda request: requests.append(request.url))
-    address = Path(write_report([str(run)])).as_uri()
-    browser_page.goto(address)
-    sizes = browser_page.eval_on_selector_all(
-        "img", "all => all.map(img => img.complete && img.naturalWidth)"
-    )
-    assert len(sizes) >= 7 and all(sizes)
-    assert browser_page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    page.on("console", lambda message: messages.append(message.text))
+    page.on("pageerror", lambda error: messages.append(str(error)))
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto(file.as_uri())
+    sizes = page.eval_on_selector_all("img", "all => all.map(img => img.complete && img.naturalWidth)")
+    assert len(sizes) == pictures and all(sizes)
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     assert messages == []
-    assert [url for url in requests if url != address and not url.startswith("data:")] == []
-    assert browser_page.pdf(format="A4").startswith(b"%PDF")
+    assert [url for url in requests if url != file.as_uri() and not url.startswith("data:")] == []
+    assert page.pdf(format="A4").startswith(b"%PDF")

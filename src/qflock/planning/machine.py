@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import sys
 import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
 
 from qflock.cluster.launcher import Launch, launch
@@ -31,16 +29,11 @@ def measure_machine(spec: RunSpec, trusted: str | None, workers: int, seconds: f
     """
     with tempfile.TemporaryDirectory(prefix="qflock-plan-") as folder:
         question, answer = Path(folder) / "question.json", Path(folder) / "answer.json"
-        question.write_text(replace(Question(spec, trusted, seconds, 0.0), asked=time.time()).to_json())
+        question.write_text(Question(spec, trusted, seconds, asked=time.time()).to_json())
         command = [sys.executable, "-m", "qflock.planning.measuring", str(question), str(answer)]
         said = io.StringIO()
-        before = os.environ.pop("TF_CONFIG", None)
-        try:
-            with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
-                code = launch(Launch(command, workers, restarts=0))
-        finally:
-            if before is not None:
-                os.environ["TF_CONFIG"] = before
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+            code = launch(Launch(command, workers, restarts=0))
         if code or not answer.exists():
             error = answer.with_suffix(".error")
             why = (

@@ -48,14 +48,13 @@ class Measured:
         start: From asking until everything is built and the first step is compiled.
         place: Compiling one new data circuit.
         memory: Resident size of the process.
-        step: A whole training step.
+        step: A whole training step, with all that the loop does between two.
+        rest: Of an epoch, beyond its steps and the kernel of its validation.
         rows: Examples of that step on this worker.
         batches: Sizes for which the kernel was measured, ascending.
         gradient: Kernel of a training step, forward and backward, at these sizes.
         forward: Kernel of a validation, at these sizes.
         one_thread: `gradient` at the largest size with one thread.
-        validation: Framework's part of a validation call.
-        reads: Reading the metrics over all workers at the end of an epoch.
         latency: One hop of a reduction over the workers; 0 for one worker.
         bytes_per_second: Of such a reduction; 0 for one worker.
         parameter_bytes: Size of the gradient.
@@ -72,13 +71,12 @@ class Measured:
     place: float
     memory: int
     step: float
+    rest: float
     rows: int
     batches: tuple[int, ...]
     gradient: tuple[float, ...]
     forward: tuple[float, ...]
     one_thread: float
-    validation: float
-    reads: float
     latency: float
     bytes_per_second: float
     parameter_bytes: int
@@ -90,11 +88,11 @@ class Measured:
 
     def gradient_seconds(self, rows: float) -> float:
         """Kernel of a training step on `rows` examples."""
-        return _between(rows, self.batches, self.gradient)
+        return between(rows, self.batches, self.gradient)
 
     def forward_seconds(self, rows: float) -> float:
         """Kernel of a validation of `rows` examples."""
-        return _between(rows, self.batches, self.forward)
+        return between(rows, self.batches, self.forward)
 
     def to_json(self) -> str:
         """As text for another process."""
@@ -108,7 +106,7 @@ class Measured:
         return cls(**numbers)
 
 
-def _between(rows: float, batches: tuple[int, ...], seconds: tuple[float, ...]) -> float:
+def between(rows: float, batches: tuple[int, ...], seconds: tuple[float, ...]) -> float:
     """Straight lines between the sizes that were measured, and in proportion beyond the largest."""
     if not batches:
         return 0.0

@@ -5,15 +5,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
 import resource
+import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cirq
 import numpy as np
@@ -25,13 +28,22 @@ from qflock.cluster.strategy import join, quiet_tensorflow
 from qflock.engine.loads import Load, loads
 from qflock.engine.processor import thread_count
 from qflock.engine.simulator import Simulator
-from qflock.errors import QflockError
-from qflock.planning.measured import Measured, Question
+from qflock.errors import PreemptedError, QflockError
+from qflock.planning.measured import Measured, Question, between
 from qflock.training.batches import Batches, worker_slice
 from qflock.training.data import Inputs, as_tuple
+from qflock.training.experiment import Experiment
+from qflock.training.metrics_log import read_metrics
+from qflock.training.spec import RunSpec
+from qflock.training.store import Store
+
+if TYPE_CHECKING:
+    from qflock.training.loop import Worker
 
 _START_TIMEOUT = 120.0
 _LEAST_REPEATS = 3
+_LEAST_EPOCHS, _ENDLESS = 4, 10**6
+_PATIENCE = 20.0
 _MEETINGS = 21
 _IN_A_ROW = 6
 _BIG = 1 << 18  # float64 numbers: 2 MiB
@@ -58,59 +70,103 @@ class _Kernel:
         self.simulator.expectations(self.values, self.data[:rows])
 
 
+class _Watch:
+    """Notes when each step of a training ends, and asks it to stop when it has run for long enough."""
+
+    def __init__(self, chief: bool, batches: Batches, seconds: float) -> None:
+        self._chief, self._batches, self._seconds = chief, batches, seconds
+        self.ends: list[float] = []
+        self.began = 0.0
+
+    def on_step(self, step: int) -> None:
+        """After each step."""
+        if not self.ends:
+            self.began = time.time()
+        self.ends.append(time.perf_counter())
+
+    def over(self) -> bool:
+        """One worker that wishes to stop is enough to stop all in the same step."""
+        if not self._chief or not self.ends:
+            return False
+        gone = time.perf_counter() - self.ends[0]
+        # Steps of the first epoch compile circuits and tell nothing, so that slow ones are waited for, within reason.
+        enough = len(self.ends) > _LEAST_EPOCHS * self._batches.steps_per_epoch
+        return gone > self._seconds and (enough or gone > _PATIENCE * self._seconds)
+
+    def seconds_of_step(self) -> float | None:
+        """A whole step that follows another one in its epoch; None if there was none since all was compiled."""
+        batches = self._batches
+        whole = batches.examples // batches.batch_size
+        pairs = list(enumerate(zip(self.ends, self.ends[1:], strict=False), start=1))
+        warm = [
+            later - earlier
+            for number, (earlier, later) in pairs
+            if number > batches.steps_per_epoch and 0 < number % batches.steps_per_epoch < whole
+        ]
+        return statistics.median(warm) if warm else None
+
+
 def measure(question: Question, identity: Identity | None) -> Measured:
     """Measures; all workers must call it at about the same time."""
+    from qflock.training.loop import Worker
     from qflock.training.ready import experiment_of
-    from qflock.training.steps import Steps
 
     spec, me = question.spec, identity or Identity()
     strategy = join(identity, _START_TIMEOUT)
     experiment = experiment_of(spec, question.trusted)
     data = experiment.data(spec.seed)
-    steps = Steps(experiment, strategy, data.train, spec.learning_rate)
-    size = min(spec.batch_size, len(data.train))
-    batches = Batches(len(data.train), size, spec.seed)
-    first = worker_slice(batches.indices(0), me.index, me.count)
-    steps.train(data.train, first, size, 0.0)
-    steps.validate(data.validation, np.arange(1))
-    start = time.time() - question.asked
-    rows = worker_slice(np.arange(size), me.index, me.count)
-    kernels, states = _kernels(steps.model, data.train.take(np.arange(size))[0])
+    batches = Batches(len(data.train), min(spec.batch_size, len(data.train)), spec.seed)
+    watch = _Watch(me.chief, batches, question.seconds / 2)
+    worker = Worker(me.index, me.count, strategy, stopping=watch.over, on_step=watch.on_step)
+    epochs = _train(replace(experiment, data=lambda seed: data), spec, worker)
+    rows = worker_slice(np.arange(batches.batch_size), me.index, me.count)
+    model = experiment.model()
+    kernels, states = _kernels(model, data.train.take(np.arange(batches.batch_size))[0])
     place = _place_seconds(kernels, data.validation.take(np.arange(min(8, len(data.validation))))[0])
-    part = question.seconds / 8
     sizes = _sizes(max(1, len(rows))) if kernels else []
-    each = part / max(1, len(sizes))
-    gradient = [_usual(partial(_gradient, kernels, n), each) for n in sizes]
-    forward = [_usual(partial(_forward, kernels, n), each) for n in sizes]
-    one_thread = _usual(partial(_gradient, kernels, sizes[-1], True), part) if kernels else 0.0
-    whole = [k for k in range(batches.steps_per_epoch) if len(batches.indices(k)) == size]
-    step = _step_seconds(steps, data.train, batches, whole, me, 2 * part)
-    checked = np.arange(min(len(data.validation), sizes[-1] if sizes else 8))
-    validation = _usual(lambda: steps.validate(data.validation, checked), part)
-    latency, bandwidth, reads = _together(steps)
+    each = question.seconds / 8 / max(1, len(sizes))
+    gradient = _never_falling([_usual(partial(_gradient, kernels, n), each) for n in sizes])
+    forward = _never_falling([_usual(partial(_forward, kernels, n), each) for n in sizes])
+    one_thread = _usual(partial(_gradient, kernels, sizes[-1], True), 4 * each) if kernels else 0.0
+    latency, bandwidth = _reductions(strategy, me.count)
+    checked = math.ceil(len(data.validation) / me.count)
+    epoch = max(0.0, epochs - between(checked, tuple(sizes), forward))
+    step = watch.seconds_of_step()
+    if step is None:  # an epoch of one step
+        step = epoch / batches.steps_per_epoch
     return Measured(
         workers=me.count,
         threads=thread_count(),
-        start=start,
+        start=max(0.0, watch.began - question.asked - len(rows) * place),
         place=place,
         memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         step=step,
+        rest=max(0.0, epoch - batches.steps_per_epoch * step),
         rows=len(rows),
         batches=tuple(sizes),
-        gradient=_never_falling(gradient),
-        forward=_never_falling(forward),
+        gradient=gradient,
+        forward=forward,
         one_thread=one_thread,
-        validation=max(0.0, validation - (float(np.interp(len(checked), sizes, forward)) if sizes else 0.0)),
-        reads=reads,
         latency=latency,
         bytes_per_second=bandwidth,
-        parameter_bytes=sum(int(np.prod(v.shape)) * 4 for v in steps.model.trainable_variables),
+        parameter_bytes=sum(4 * int(np.prod(v.shape)) for v in model.trainable_variables),
         example_bytes=_example_bytes(data.train.take(np.arange(1))[0]),
         train_examples=len(data.train),
         validation_examples=len(data.validation),
         qubits=tuple(load.qubits for load in states),
         work=sum(load.work for load in states),
     )
+
+
+def _train(experiment: Experiment, spec: RunSpec, worker: Worker) -> float:
+    """Trains for real until it is asked to stop; seconds of a usual epoch, from the chief's own log of metrics."""
+    from qflock.training.loop import train
+
+    store = Store(f"memory://qflock-plan-{os.getpid()}")
+    with contextlib.suppress(PreemptedError):
+        train(experiment, replace(spec, epochs=_ENDLESS, checkpoint_seconds=3600.0), store, worker)
+    epochs = [r["seconds"] for r in read_metrics(store) if r["kind"] == "epoch"]
+    return statistics.median(epochs[1:] or epochs) if epochs else 0.0
 
 
 def _kernels(model: Any, inputs: Inputs) -> tuple[list[_Kernel], list[Load]]:
@@ -175,7 +231,7 @@ def _usual(action: Callable[[], None], seconds: float) -> float:
     end = time.perf_counter() + seconds
     while len(times) < _LEAST_REPEATS or time.perf_counter() < end:
         times.append(_timed(action))
-    return _undisturbed(times)
+    return statistics.median(times)
 
 
 def _never_falling(times: Sequence[float]) -> tuple[float, ...]:
@@ -189,43 +245,17 @@ def _timed(action: Callable[[], object]) -> float:
     return time.perf_counter() - begin
 
 
-def _undisturbed(times: Sequence[float]) -> float:
-    """The lowest decile: other programs on the machine only ever add time, and one lucky value is not enough."""
-    return float(np.quantile(times, 0.1))
-
-
-def _step_seconds(
-    steps: Any, part: Any, batches: Batches, whole: list[int], me: Identity, seconds: float
-) -> float:
-    """A whole step; as many on every worker, since each of them is a meeting."""
-
-    def step(number: int) -> None:
-        indices = batches.indices(whole[number % len(whole)])
-        steps.train(part, worker_slice(indices, me.index, me.count), len(indices), 0.0)
-
-    trial = [_timed(partial(step, k)) for k in range(len(whole) + 1)][-1]
-    count = _agreed(steps, me, max(_LEAST_REPEATS, int(seconds / trial)))
-    return _undisturbed([_timed(partial(step, k)) for k in range(count)])
-
-
-def _together(steps: Any) -> tuple[float, float, float]:
-    """One hop of a small reduction, the bytes per second of a big one, and the seconds of reading all metrics."""
-
-    def read() -> None:
-        steps.read(steps.train_metrics)
-        steps.read(steps.validation_metrics, "val_")
-        steps.sum_over_workers([np.ones(1)])
-
-    reads = _meet(read)
-    if steps.workers == 1:
-        return 0.0, 0.0, reads
-    small, big = (_reduction_seconds(steps.strategy, size) for size in (1, _BIG))
+def _reductions(strategy: Any, workers: int) -> tuple[float, float]:
+    """Seconds of one hop of a small reduction, and the bytes per second of a big one; 0 for one worker."""
+    if workers == 1:
+        return 0.0, 0.0
+    small, big = (_reduction_seconds(strategy, size) for size in (1, _BIG))
     # Of two workers each sends the half twice.
-    return small / 2, 8 * _BIG / max(big - small, 1e-6), reads
+    return small / 2, 8 * _BIG / max(big - small, 1e-6)
 
 
 def _reduction_seconds(strategy: Any, size: int) -> float:
-    """One reduction alone: several in a row in one call, less a call with one."""
+    """One reduction by itself: several in a row in one call, less a call with one."""
     import tensorflow as tf
 
     def in_a_row(count: int) -> float:
@@ -244,13 +274,7 @@ def _reduction_seconds(strategy: Any, size: int) -> float:
 
 def _meet(action: Callable[[], object]) -> float:
     """Of something that takes all workers, and therefore happens as often on each."""
-    return _undisturbed([_timed(action) for _ in range(_MEETINGS)][1:])
-
-
-def _agreed(steps: Any, me: Identity, count: int) -> int:
-    """The chief's count, on every worker."""
-    (total,) = steps.sum_over_workers([np.array([count if me.chief else 0])])
-    return int(total[0])
+    return statistics.median([_timed(action) for _ in range(_MEETINGS)][1:])
 
 
 def _example_bytes(inputs: Inputs) -> int:

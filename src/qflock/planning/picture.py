@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 
@@ -44,7 +45,7 @@ def _steps(plan: Plan) -> Picture:
         parts = ("kernel", "framework", "communication", "step")
         for number, part in enumerate(parts):
             axes.plot(
-                workers, [getattr(f, part) for f in plan.scaling], label=part, color=COLORS[number],
+                workers, [getattr(f, part) or math.nan for f in plan.scaling], label=part, color=COLORS[number],
                 marker=MARKERS[number], markersize=4, linewidth=2 if part == "step" else 1,
             )  # fmt: skip
         axes.set(xlabel="workers", ylabel="seconds of a step")

@@ -11,7 +11,7 @@ from typing import Any
 from qflock.deploy.prices import read_prices
 from qflock.engine.processor import available_memory
 from qflock.errors import ConfigurationError
-from qflock.models.cluster_data import train_count
+from qflock.models.cluster_data import TRAIN_SHARE, train_count
 from qflock.planning.chart import Line, chart_lines
 from qflock.planning.machine import measure_machine
 from qflock.planning.measured import Measured
@@ -22,6 +22,7 @@ from qflock.training.spec import RunSpec
 
 SCALE = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000)
 _MOST_MEASURED_ROWS = 256
+_MEASURED_STEPS = 4  # of an epoch
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,7 @@ def _measured_spec(spec: RunSpec) -> RunSpec:
         return spec
     arguments = dict(spec.arguments)
     rows = min(spec.batch_size, _MOST_MEASURED_ROWS)
-    arguments["examples"] = min(arguments["examples"], 3 * rows + 8)
+    arguments["examples"] = min(arguments["examples"], round(_MEASURED_STEPS * rows / TRAIN_SHARE))
     arguments["qubits"] = measured_width(arguments["architecture"], arguments["qubits"])
     return replace(spec, arguments=arguments, batch_size=rows)
 

@@ -7,13 +7,14 @@ All times in seconds. $W$ workers with $c$ threads each share a batch of $B$ exa
 | kernel | $K(b, c) = r\,K_P(b)\,a(c)/a(P)$ with $a(c) = s + (1-s)/\min(c, b)$, measured on $P$ threads |
 | ring | $R(W) = m \cdot 2(W-1)\,(\lambda + n/(W\beta))$ for $m$ reductions of $n$ bytes |
 | step | $T(W) = K(b, c) + F + [W>1]\,(C + R(W))$ |
-| epoch | $E(W) = \lceil N/B \rceil\,T(W) + V(W) + D(W)$ |
+| epoch | $E(W) = \lceil N/B \rceil\,T(W) + V(W) + D + [W>1]\,(R'(W) - R'(2))$ |
 | whole | Daly's: $M e^{S/M}(e^{\tau/M} - 1)\,E_{all}/\tau$ with $M = 1/(W\mu)$; $S + E_{all}$ without preemptions |
 
 $r$ is the work (amplitudes times gates) of one example over that of the measured size; $s$ the serial share, from the
 kernel on one and on $P$ threads; $F$ the framework's time, a measured step without its kernel; $C$ what coordinating
 workers costs beyond the ring, from a measured step of two workers; $\lambda$ and $\beta$ latency and bandwidth, measured
-between two processes (plus the network's own latency); $V$ the validation and $D$ reading the metrics; $S$ the start;
+between two processes (plus the network's own latency); $V$ the kernel of the validation, $D$ the rest of a measured
+epoch, $R'$ the ring of the reductions at its end; $S$ the start;
 $\mu$ preemptions of one node per second; $\tau$ the time between checkpoints.
 
 Source of the last line: J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps",
@@ -196,8 +197,8 @@ class Reckoning:
             communication = self.coordination + self.ring(workers, REDUCTIONS_PER_STEP, latency)
         step = kernel + self.framework + communication
         meetings = self.ring(workers, REDUCTIONS_PER_EPOCH, latency) - self.ring(2, REDUCTIONS_PER_EPOCH)
-        reads = source.reads + (max(0.0, meetings) if workers > 1 else 0.0)
-        epoch = training.steps_per_epoch * step + forward + source.validation + reads
+        rest = source.rest + (max(0.0, meetings) if workers > 1 else 0.0)
+        epoch = training.steps_per_epoch * step + forward + rest
         share = math.ceil(training.train / workers) + math.ceil(training.validation / workers)
         start = conditions.node_start + source.start + share * source.place
         total, preemptions = with_preemptions(training.epochs * epoch, start, workers, conditions)

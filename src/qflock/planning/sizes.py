@@ -16,7 +16,7 @@ from qflock.engine.simulator import Simulator
 from qflock.models.cluster_data import SMALLEST_WIDTH, cluster_data
 from qflock.models.qcnn import qcnn_circuits
 
-MOST_QUBITS = 128  # wider ones are not looked at: with a bounded cone they all fit
+MOST_QUBITS = 64  # wider ones are not looked at: with a bounded cone they all fit
 MEASURED_STATE_QUBITS = 16  # larger states are reckoned, so that measuring stays short
 CHART_QUBITS = (4, 6, 8, 10, 12, 14, 16)
 _CHART_CIRCUITS = 32
