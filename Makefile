@@ -59,6 +59,7 @@ bench: $(INSTALLED) ## side by side with other simulators, each in an environmen
 	$(BIN)/python -m benchmarks all
 
 soak: $(INSTALLED) ## the long tests: many calls, many trainings, memory that must stay flat
+	$(BIN)/python -m pip install -qq --group exports
 	$(BIN)/python -m pytest -n 0 -m soak --timeout 3600 tests
 
 aarch64: ## cross-build the kernels' test for aarch64 and run it (Debian: g++-aarch64-linux-gnu, qemu-user)

@@ -15,9 +15,9 @@ import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
 from qflock.cluster.ports import free_ports
-from tests.training.commands import qflock, start
+from tests.training.commands import start
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 PATIENCE = 60_000.0  # milliseconds; the pages are large, and machines that run tests are busy
 
 
@@ -26,8 +26,9 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of `qflock tensorboard` on a run of two workers with a profile."""
     run = tmp_path_factory.mktemp("browser") / "run"
     what = ("--qubits", 4, "--examples", 24, "--epochs", 5, "--workers", 2, "--profile", "3,6")
-    done = qflock("train", "qcnn", *what, "--run", run)
-    assert done.returncode == 0, done.stderr
+    training = start("train", "qcnn", *what, "--run", run)
+    output, _ = training.communicate(timeout=600)
+    assert training.returncode == 0, output
     (port,) = free_ports(1)
     server = start("tensorboard", run, "--port", port)
     _wait_for(f"http://localhost:{port}/data/plugin/scalars/tags", "step_loss", server)

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import cirq
 import keras
 import numpy as np
 import pytest
@@ -17,8 +18,10 @@ from tensorboard.util import tensor_util
 
 import qflock
 from qflock.errors import PreemptedError
+from qflock.training.board import drawn, example_circuit
 from qflock.training.experiment import Experiment
 from qflock.training.loop import Worker, train
+from qflock.training.pictures import circuit_picture, circuit_text
 from qflock.training.progress import Display
 from qflock.training.ready import qcnn_experiment
 from qflock.training.run import claim
@@ -189,3 +192,23 @@ def test_model_fit_gets_the_same_from_the_callback(tmp_path: Path, validate: boo
     (text,) = found.Tensors("hyperparameters")
     assert b"| note | `seven` |" in tensor_util.make_ndarray(text.tensor_proto)[0]
     assert "apply" not in vars(model.optimizer)
+
+
+class Undrawable(cirq.XPowGate):
+    def _circuit_diagram_info_(self, args: cirq.CircuitDiagramInfoArgs) -> cirq.CircuitDiagramInfo:
+        raise ArithmeticError("no picture")
+
+
+def test_what_cannot_be_drawn_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    circuit = cirq.Circuit(Undrawable()(cirq.LineQubit(0)))
+    assert list(drawn("strange", circuit)) == [] and "The circuit of strange is not drawn" in caplog.text
+    assert example_circuit(np.array([b"not a circuit"])) is None
+    assert example_circuit(np.array([0.5])) is None
+
+
+def test_large_circuits_are_cut_and_say_so() -> None:
+    qubits = cirq.LineQubit.range(300)
+    text = circuit_text(cirq.Circuit(cirq.H.on_each(*qubits)))
+    assert len(text.splitlines()) == 2 * 300 - 1
+    _, _, height = circuit_picture(cirq.Circuit(cirq.H.on_each(*qubits)))
+    assert height < 402 * 20

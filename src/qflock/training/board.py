@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -16,6 +17,8 @@ from qflock.errors import QflockError
 from qflock.layers.readouts import quantum_layers, readouts_of
 from qflock.training.events import Histogram, graph, picture, text
 from qflock.training.pictures import circuit_picture
+
+log = logging.getLogger("qflock")
 
 
 def described(
@@ -39,14 +42,20 @@ def described(
         if definition is not None:
             yield graph(definition)
         for layer in quantum_layers(model):
-            circuit = getattr(layer, "model_circuit", None)
-            if circuit is not None:
-                yield picture(f"circuit/{layer.name}", *circuit_picture(circuit))
-        drawn = example_circuit(example)
-        if drawn is not None:
-            yield picture("circuit/example", *circuit_picture(drawn))
+            yield from drawn(layer.name, getattr(layer, "model_circuit", None))
+        yield from drawn("example", example_circuit(example))
 
     return events
+
+
+def drawn(name: str, circuit: cirq.AbstractCircuit | None) -> Iterator[Event]:
+    """A picture of a circuit, if there is one and it can be drawn."""
+    if circuit is None:
+        return
+    try:
+        yield picture(f"circuit/{name}", *circuit_picture(circuit))
+    except Exception as error:  # a gate of the user's own that cannot be drawn must not end a training
+        log.warning("The circuit of %s is not drawn: %r", name, error)
 
 
 def example_circuit(example: Any) -> cirq.AbstractCircuit | None:
@@ -62,16 +71,20 @@ def example_circuit(example: Any) -> cirq.AbstractCircuit | None:
 
 
 def graph_of(model: Any) -> bytes | None:
-    """The serialised graph of the model's call; None where its inputs are not known."""
+    """The serialised graph of the model's call; None where its inputs are not known or it cannot be called with them."""
     inputs = getattr(model, "inputs", None)
     if not inputs:
         return None
-    signature = [tf.TensorSpec(i.shape, i.dtype, name=i.name) for i in inputs]
+    signature = [tf.TensorSpec(i.shape, i.dtype) for i in inputs]
 
     def call(*tensors: Any) -> Any:
         return model(list(tensors) if len(tensors) > 1 else tensors[0], training=False)
 
-    traced = tf.function(call, input_signature=signature).get_concrete_function()
+    try:
+        traced = tf.function(call, input_signature=signature).get_concrete_function()
+    except (TypeError, ValueError) as error:  # a picture of a model must not end its training
+        log.warning("The model's graph is not drawn: %s", error)
+        return None
     return bytes(traced.graph.as_graph_def().SerializeToString())
 
 

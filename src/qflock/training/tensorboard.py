@@ -12,11 +12,10 @@ import numpy as np
 
 from qflock.engine.watch import watch
 from qflock.layers.readouts import quantum_layers, readouts_of
-from qflock.training.board import described, distributions, example_circuit, learning_rate, norm
-from qflock.training.events import EventWriter, Histogram, histograms, picture, scalars
+from qflock.training.board import described, distributions, drawn, example_circuit, learning_rate, norm
+from qflock.training.events import EventWriter, Histogram, histograms, scalars
 from qflock.training.gradient_tap import GradientTap
 from qflock.training.pace import Pace
-from qflock.training.pictures import circuit_picture
 
 
 class TensorBoard(keras.callbacks.Callback):
@@ -119,7 +118,7 @@ class TensorBoard(keras.callbacks.Callback):
         circuit = None if self._described else example_circuit(example)
         if circuit is not None:
             self._described = True
-            self._writer.put(lambda: [picture("circuit/example", *circuit_picture(circuit))])
+            self._writer.put(lambda: drawn("example", circuit))
 
     def _hyperparameters(self) -> dict[str, Any]:
         optimizer = self.model.optimizer.get_config()
