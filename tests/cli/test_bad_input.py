@@ -42,6 +42,15 @@ def test_a_used_run_directory_is_refused(tmp_path: Path) -> None:
     assert (done.returncode, "must be a new or empty directory" in done.stderr) == (2, True)
 
 
+def test_a_run_that_failed_at_once_may_be_made_anew(tmp_path: Path) -> None:
+    wide = ("train", "qcnn", "--architecture", "full", "--qubits", 40)
+    small = ("train", "qcnn", "--qubits", 4, "--examples", 4, "--epochs", 1)
+    assert qflock(*wide, "--run", tmp_path).returncode == 2
+    assert qflock(*small, "--run", tmp_path).returncode == 0
+    again = qflock(*small, "--run", tmp_path)
+    assert (again.returncode, "is already used" in again.stderr) == (2, True)
+
+
 def test_a_taken_port_is_refused(tmp_path: Path) -> None:
     with socket.create_server(("", 0)) as taken:
         port = taken.getsockname()[1]

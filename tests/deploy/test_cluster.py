@@ -179,6 +179,47 @@ def test_status_and_logs_follow_the_newest_pod(connection) -> None:
         list(log_lines(cluster, PLAIN, 2, follow=False))
 
 
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        (
+            {"phase": "Failed", "reason": "Evicted", "message": "The node was low on memory."},
+            "Evicted: The node was low on",
+        ),
+        (
+            {
+                "conditions": [
+                    {
+                        "type": "PodScheduled",
+                        "status": "False",
+                        "reason": "Unschedulable",
+                        "message": "0/3 nodes",
+                    }
+                ]
+            },
+            "Unschedulable: 0/3 nodes",
+        ),
+        ({"containerStatuses": [{"state": {"waiting": {"reason": "ImagePullBackOff"}}}]}, "ImagePullBackOff"),
+        (
+            {
+                "containerStatuses": [
+                    {"state": {"terminated": {"reason": "Error", "message": "epoch 1\nerror: no\n"}}}
+                ]
+            },
+            "Error: error: no",
+        ),
+        ({"containerStatuses": [{"state": {"running": {"startedAt": "now"}}}]}, "replaced 0"),
+    ],
+)
+def test_status_says_why(status: dict, reason: str, connection) -> None:
+    cluster, state = connection
+    state.objects[f"{PODS}/first-0-a"] = pod(0, "first-0-a", "2026-01-01T00:00:00Z", "Pending") | {
+        "status": status
+    }
+    (worker,) = workers(cluster, PLAIN)
+    assert reason in worker.line()
+
+
 def test_progress_comes_from_the_store(tmp_path) -> None:
     write_status(Store(str(tmp_path)), "running", 12, 0.25)
     assert progress(str(tmp_path)) == "run running  step 12  loss 0.250000"

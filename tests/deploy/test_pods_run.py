@@ -57,7 +57,9 @@ def check_that_it_trains(here: Cluster, job: JobController) -> None:
     job.act()
     worker = job.active[1]
     assert not probe(worker, "startupProbe"), "the other probe begins after the first step only"
-    wait_until("a step", lambda: job.act() == "Running" and probe(worker, "startupProbe"), PATIENCE)
+    wait_until(
+        "a step", lambda: job.act() == "Running" and probe(worker, "startupProbe"), PATIENCE, pause=1.0
+    )
     assert probe(worker, "livenessProbe")
     # It stores its state after every step, and waits at the end of the next epoch.
     wait_until("the second epoch", lambda: "epoch 2/" in job.active[0].log(), PATIENCE)
@@ -142,9 +144,22 @@ def check_that_inference_reads_the_weights(here: Cluster, spec: JobSpec) -> None
 def check_that_bad_input_fails_a_job_at_once(here: Cluster, spec: JobSpec) -> None:
     """Another job on the store of this one."""
     another = spec.experiment.model_copy(update={"seed": 4})
-    changes = {"name": "second", "experiment": another, "tensorboard": False}
+    changes = {"name": "second", "experiment": another, "tensorboard": False, "workers": 2}
     (job,) = here.submit(render(spec.model_copy(update=changes)))
     here.run(job, "PodFailurePolicy", PATIENCE)
-    assert len(job.ended) == spec.workers, "nobody was replaced"
+    assert len(job.ended) == 2, "nobody was replaced"
     (chief,) = [pod for pod in job.ended if pod.exit_code() == 2]
     assert "holds a run with other arguments" in chief.log()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+def test_a_node_that_is_taken_away_costs_no_restart(here: Cluster) -> None:
+    spec = job_for(gate=here.image / "open").model_copy(update={"tensorboard": False})
+    (job,) = here.submit(render(spec))
+    check_that_it_trains(here, job)
+    (here.image / "open").touch()
+    job.active[1].evict()
+    here.run(job, "Complete", PATIENCE)
+    assert job.failures == 0
+    check_what_is_stored(here)

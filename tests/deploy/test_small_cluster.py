@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from qflock.deploy.render import manifests
-from tests.deploy.jobs import PLAIN
-from tests.deploy.small_cluster.job_controller import verdict
+from tests.deploy.jobs import JOBS, PLAIN
+from tests.deploy.small_cluster.job_controller import JobController, verdict
 from tests.deploy.small_cluster.kubelet import environment
 from tests.deploy.small_cluster.rules import Endpoint, names, packet_filter
 
@@ -77,3 +78,70 @@ def test_variables_are_filled_in_as_the_kubelet_does() -> None:
     values = environment(pod, worker(0))
     assert values["TEXT"] == "7 $(UNKNOWN) $(INDEX) $(LATER)"
     assert (values["IP"], values["HOSTNAME"]) == ("10.0.0.2", "first-0")
+
+
+@dataclass
+class Actor:
+    """A pod without a process: it ends as the test says."""
+
+    manifest: dict[str, Any]
+    code: int | None = None
+    conditions: set[str] = field(default_factory=set)
+
+    @property
+    def container(self) -> dict[str, Any]:
+        return dict(self.manifest["spec"]["containers"][0])
+
+    def exit_code(self) -> int | None:
+        return self.code
+
+    def terminate(self) -> None:
+        self.code = 143
+
+
+def controller(job: dict[str, Any]) -> JobController:
+    return JobController(job, Actor, lambda pod: None)  # type: ignore[arg-type]
+
+
+def end(job: JobController, index: int, code: int, *conditions: str) -> str:
+    """Ends a worker's pod, and returns what becomes of the job."""
+    actor: Any = job.active[index]
+    actor.code, actor.conditions = code, set(conditions)
+    return job.act()
+
+
+def test_a_job_replaces_each_failed_worker_until_its_limit() -> None:
+    job = controller(JOB)
+    assert job.act() == "Running"
+    for count in range(JOB["spec"]["backoffLimit"]):
+        assert end(job, 1, 137) == "Running"
+        assert (job.failures, sorted(job.active)) == (count + 1, [0, 1, 2])
+    assert end(job, 1, 143) == end(job, 1, 137, "DisruptionTarget") == "Running", "these cost nothing"
+    assert end(job, 1, 137) == "BackoffLimitExceeded"
+    assert job.active == {}
+
+
+def test_a_job_is_complete_when_every_index_has_succeeded() -> None:
+    job = controller(JOB)
+    job.act()
+    assert [end(job, index, 0) for index in (2, 0, 1)] == ["Running", "Running", "Complete"]
+
+
+@pytest.mark.parametrize(
+    ("code", "conditions", "reason"),
+    [
+        (2, (), "PodFailurePolicy"),
+        (143, (), "PodFailurePolicy"),
+        (137, ("DisruptionTarget",), "PodFailurePolicy"),
+        (137, (), "BackoffLimitExceeded"),
+        (1, (), "BackoffLimitExceeded"),
+    ],
+)
+def test_the_job_of_a_jobset_fails_with_its_first_worker(code: int, conditions: tuple, reason: str) -> None:
+    (jobset,) = [each for each in manifests(JOBS["jobset"]) if each["kind"] == "JobSet"]
+    (group,) = jobset["spec"]["replicatedJobs"]
+    about = {"name": "first-workers-0", "namespace": "default"}
+    job = controller({"metadata": about, "spec": group["template"]["spec"]})
+    job.act()
+    assert end(job, 2, code, *conditions) == reason
+    assert (len(job.ended), job.active) == (3, {}), "nobody was replaced"

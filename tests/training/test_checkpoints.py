@@ -56,7 +56,7 @@ def test_interrupted_anywhere_the_newest_checkpoint_is_whole(tmp_path: Path, cha
     found = checkpoints.newest(store, PRINT)
     assert found is not None and found.position.step == (2 if changes < 2 else 3)
     checkpoints.save(store, _state(4), keep=2)
-    assert len(store.list(checkpoints.FOLDER)) == 4
+    assert len(store.list(checkpoints.CHECKPOINTS)) == 4
 
 
 def test_damaged_and_foreign_ones_are_passed_over_by_name(
@@ -65,7 +65,7 @@ def test_damaged_and_foreign_ones_are_passed_over_by_name(
     store = Store(str(tmp_path))
     for step in (1, 2):
         checkpoints.save(store, _state(step), keep=5)
-    store.write(f"{checkpoints.FOLDER}/step-000000000002-000000.npz", b"damaged")
+    store.write(f"{checkpoints.CHECKPOINTS}/step-000000000002-000000.npz", b"damaged")
     found = checkpoints.newest(store, PRINT)
     assert found is not None and found.position.step == 1
     assert "step-000000000002-000000" in caplog.text

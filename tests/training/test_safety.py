@@ -18,7 +18,8 @@ from qflock.errors import ConfigurationError, RunError
 from qflock.training import checkpoints
 from qflock.training.data import unpack
 from qflock.training.metrics_log import read_metrics
-from qflock.training.run import read_status
+from qflock.training.ready import experiment_of
+from qflock.training.run import load_spec, read_status
 from qflock.training.state import Position, TrainingState
 from qflock.training.store import Store
 from tests.training.commands import qflock
@@ -48,8 +49,8 @@ def _header(**changes: Any) -> np.ndarray:
 
 def _commit(store: Store, content: bytes) -> None:
     record = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    store.write(f"{checkpoints.FOLDER}/{NAME}.npz", content)
-    store.write(f"{checkpoints.FOLDER}/{NAME}.json", json.dumps(record).encode())
+    store.write(f"{checkpoints.CHECKPOINTS}/{NAME}.npz", content)
+    store.write(f"{checkpoints.CHECKPOINTS}/{NAME}.json", json.dumps(record).encode())
 
 
 def _pickled(proof: Path) -> np.ndarray:
@@ -81,7 +82,7 @@ def test_a_tampered_checkpoint_is_passed_over_by_name(
 ) -> None:
     store, proof = Store(str(tmp_path / "run")), tmp_path / "proof"
     checkpoints.save(store, TrainingState(Position(1, 0, PRINT), (np.ones(3),)), keep=3)
-    _commit(store, _npz(**arrays(proof)))
+    _commit(store, _npz(callbacks=np.frombuffer(b"{}", np.uint8), **arrays(proof)))
     found = checkpoints.newest(store, PRINT)
     assert found is not None and found.position.step == 1
     assert NAME in caplog.text and not proof.exists()
@@ -91,10 +92,10 @@ def test_a_checkpoint_that_only_looks_like_one(tmp_path: Path) -> None:
     store = Store(str(tmp_path))
     checkpoints.save(store, TrainingState(Position(1, 0, PRINT), (np.ones(3),)), keep=1)
     for name in ("notes.txt", "a.json", "step-000000000002-000000.json", "step-x.json", "zzz.json"):
-        store.write(f"{checkpoints.FOLDER}/{name}", b"{}")
+        store.write(f"{checkpoints.CHECKPOINTS}/{name}", b"{}")
     assert checkpoints.newest(store, PRINT) is not None
     checkpoints.save(store, TrainingState(Position(3, 0, PRINT), (np.ones(3),)), keep=1)
-    names = store.list(checkpoints.FOLDER)
+    names = store.list(checkpoints.CHECKPOINTS)
     assert names == [
         "a.json",
         "notes.txt",
@@ -126,9 +127,9 @@ def test_a_run_of_another_training_is_refused_and_kept(tmp_path: Path) -> None:
     "content",
     [
         b"PK\x03\x04 no zip",
-        _npz(inputs=np.zeros(2), labels=np.zeros(3), weights=np.ones(2), circuits=np.array(False)),
-        _npz(inputs=np.array(["no base64 %"]), labels=[1.0], weights=[1.0], circuits=np.array(True)),
-        _npz(inputs=np.zeros(2), labels=np.zeros(2), weights=[np.nan, 1], circuits=np.array(False)),
+        _npz(numbers0=np.zeros(2), labels=np.zeros(3), weights=np.ones(2), several=np.array(False)),
+        _npz(circuits0=np.array(["no base64 %"]), labels=[1.0], weights=[1.0], several=np.array(False)),
+        _npz(numbers0=np.zeros(2), labels=np.zeros(2), weights=[np.nan, 1], several=np.array(False)),
     ],
 )
 def test_damaged_examples_are_refused(content: bytes) -> None:
@@ -138,7 +139,7 @@ def test_damaged_examples_are_refused(content: bytes) -> None:
 
 def test_pickled_examples_are_refused(tmp_path: Path) -> None:
     proof = tmp_path / "proof"
-    content = _npz(inputs=_pickled(proof), labels=[1.0], weights=[1.0], circuits=np.array(False))
+    content = _npz(numbers0=_pickled(proof), labels=[1.0], weights=[1.0], several=np.array(False))
     with pytest.raises(RunError, match="cannot be read"):
         unpack(content, "here")
     assert not proof.exists()
@@ -183,36 +184,33 @@ def test_no_url_leaves_its_bucket() -> None:
         Store("memory://bucket/../other")
 
 
-def test_neither_resume_nor_infer_executes_what_a_run_holds(tmp_path: Path) -> None:
-    proof = tmp_path / "proof"
-    code = f"__import__('os').mkdir({str(proof)!r})"
-    evil = tmp_path / "evil.py"
-    evil.write_text(code)
-    spec = {
-        "format": 1,
-        "what": f"{evil}:x",
-        "arguments": {},
-        "epochs": 1,
-        "batch_size": 4,
-        "learning_rate": 0.1,
-    }
-    spec |= {"seed": 0, "checkpoint_seconds": 60.0, "keep": 3}
-    run = Store(str(tmp_path / "file"))
-    run.write("run.json", json.dumps(spec).encode())
-    run.write("validation.npz", b"")
-    for command in ("resume", "infer"):
-        done = qflock(command, run.url)
-        assert done.returncode == 2 and "is not executed without your word" in done.stderr, done.stderr
+def _spec(store: Store, **changes: Any) -> None:
+    spec = {"format": 1, "epochs": 1, "batch_size": 4, "learning_rate": 0.1, "seed": 0}
+    spec |= {"checkpoint_seconds": 60.0, "keep": 3, **changes}
+    store.write("run.json", json.dumps(spec).encode())
 
-    qcnn = {"what": "qcnn", "arguments": {"architecture": "hybrid", "qubits": 4, "examples": 20}}
-    run = Store(str(tmp_path / "circuits"))
-    run.write("run.json", json.dumps(spec | qcnn).encode())
+
+def test_an_experiment_that_a_run_names_is_not_executed(tmp_path: Path) -> None:
+    proof, evil, store = tmp_path / "proof", tmp_path / "evil.py", Store(str(tmp_path / "run"))
+    evil.write_text(f"__import__('os').mkdir({str(proof)!r})")
+    _spec(store, what=f"{evil}:x", arguments={})
+    with pytest.raises(ConfigurationError, match="is not executed without your word"):
+        experiment_of(load_spec(store))
+    assert not proof.exists()
+
+
+def test_infer_executes_nothing_that_a_circuit_holds(tmp_path: Path) -> None:
+    proof, store = tmp_path / "proof", Store(str(tmp_path / "run"))
+    _spec(store, what="qcnn", arguments={"architecture": "hybrid", "qubits": 4, "examples": 20})
+    code = f"__import__('os').mkdir({str(proof)!r})"
     operation = json.dumps({"cirq_type": "sympy.Not", "args": [code]})
     circuit = _framed(
         b"c", {"qubits": [0], "templates": [[0, 0, {"operation": operation}]], "moments": [[0]]}, []
     )
     inputs = np.array([base64.b64encode(circuit)])
-    run.write("validation.npz", _npz(inputs=inputs, labels=[1.0], weights=[1.0], circuits=np.array(True)))
-    done = qflock("infer", run.url)
+    store.write(
+        "validation.npz", _npz(circuits0=inputs, labels=[1.0], weights=[1.0], several=np.array(False))
+    )
+    done = qflock("infer", store.url)
     assert done.returncode == 2 and "holds a sympy.Not" in done.stderr and "Traceback" not in done.stderr
     assert not proof.exists()

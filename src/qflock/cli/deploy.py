@@ -107,9 +107,7 @@ def status(job: JobFile, context: Context = None) -> None:
 
     spec = read_job(job)
     for worker in workers(connect(context), spec):
-        typer.echo(
-            f"worker {worker.index}  {worker.phase}  replaced {worker.replaced}  {worker.reason}".rstrip()
-        )
+        typer.echo(worker.line())
     try:
         typer.echo(progress(spec.store))
     except QflockError as error:

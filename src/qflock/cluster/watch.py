@@ -4,6 +4,9 @@ TensorFlow waits for a lost peer inside of one call that lets no Python code run
 and a process that then ends in the usual way can be aborted while TensorFlow shuts down. A thread that knocks at the
 other workers' ports sees a dead process within two seconds, because its port refuses, and a machine that is cut off
 within `SILENT_SECONDS`, because it does not answer.
+
+The chief knocks at every worker and every worker at the chief, which leaves as soon as it misses one: all others then
+miss the chief. So a thousand workers knock two thousand times a second, not a million times.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ REFUSALS = 2
 
 
 class Watch:
-    """Knocks at every other worker until told to end.
+    """Knocks at the chief, or as the chief at every other worker, until told to end.
 
     Args:
         identity: Of this worker.
@@ -32,7 +35,7 @@ class Watch:
         self._lost, self._over, self._told = lost, threading.Event(), threading.Lock()
         self._count, self._silent = identity.count, set[str]()
         for index, address in enumerate(identity.addresses):
-            if index != identity.index:
+            if index != identity.index and (identity.chief or index == 0):
                 name = f"worker {index} ({address})"
                 threading.Thread(target=self._watch, args=(name, address), daemon=True).start()
 

@@ -154,6 +154,7 @@ def container(job: JobSpec, name: str, command: list[str]) -> Manifest:
         "securityContext": container_security(),
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
         "workingDir": "/tmp",
+        "terminationMessagePolicy": "FallbackToLogsOnError",  # so that `status` can say why a worker failed
     }
 
 

@@ -52,17 +52,21 @@ def _index(pod: Any) -> int:
 def _state(index: int, pods: list[Any]) -> WorkerState:
     newest = max(pods, key=lambda pod: pod["metadata"].get("creationTimestamp", ""))
     status = newest.get("status", {})
-    reason = status.get("reason") or _waiting(status)
     return WorkerState(
-        index, newest["metadata"]["name"], status.get("phase", "Unknown"), len(pods) - 1, reason
+        index, newest["metadata"]["name"], status.get("phase", "Unknown"), len(pods) - 1, _reason(status)
     )
 
 
-def _waiting(status: Any) -> str:
-    for container in status.get("containerStatuses", []):
-        for state in container.get("state", {}).values():
-            if state and state.get("reason"):
-                return str(state["reason"])
+def _reason(status: Any) -> str:
+    """Why a pod is where it is: taken away, not scheduled, waiting, or ended with its last words."""
+    unscheduled = [
+        c for c in status.get("conditions", []) if c["type"] == "PodScheduled" and c["status"] == "False"
+    ]
+    states = [s for c in status.get("containerStatuses", []) for s in c.get("state", {}).values() if s]
+    for each in (status, *unscheduled, *states):
+        if each.get("reason"):
+            lines = str(each.get("message", "")).strip().splitlines()
+            return f"{each['reason']}: {lines[-1]}" if lines else str(each["reason"])
     return ""
 
 

@@ -8,10 +8,10 @@ import logging
 import re
 
 from qflock.errors import RunError, StoreError
+from qflock.training.run import CHECKPOINTS
 from qflock.training.state import TrainingState
 from qflock.training.store import UNFINISHED, Store
 
-FOLDER = "checkpoints"
 _COMMIT, _CONTENT = ".json", ".npz"
 _PATTERN = re.compile(r"(step-\d{12}-\d{6})(\.npz|\.json)(\.\d+\.part)?$", re.ASCII)
 _ANOTHER = "another training (other data, model, optimiser, loss, seed or batch size)"
@@ -21,9 +21,9 @@ log = logging.getLogger("qflock")
 def save(store: Store, state: TrainingState, keep: int) -> None:
     """Stores a state and drops all older ones but the newest `keep`, this one included."""
     name, content = f"step-{state.position.step:012d}-{state.position.epochs:06d}", state.pack()
-    store.write(f"{FOLDER}/{name}{_CONTENT}", content)
+    store.write(f"{CHECKPOINTS}/{name}{_CONTENT}", content)
     commit = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    store.write(f"{FOLDER}/{name}{_COMMIT}", json.dumps(commit).encode())
+    store.write(f"{CHECKPOINTS}/{name}{_COMMIT}", json.dumps(commit).encode())
     _prune(store, name, keep)
 
 
@@ -69,13 +69,13 @@ def to_resume(store: Store, fingerprint: str) -> TrainingState | None:
 
 def committed(store: Store) -> list[str]:
     """Names of the committed checkpoints, oldest first."""
-    return [_name(file) for file in store.list(FOLDER) if _name(file) and file.endswith(_COMMIT)]
+    return [_name(file) for file in store.list(CHECKPOINTS) if _name(file) and file.endswith(_COMMIT)]
 
 
 def _load(store: Store, name: str) -> TrainingState:
-    where = f"{store.url}/{FOLDER}/{name}{_CONTENT}"
-    commit = store.read(f"{FOLDER}/{name}{_COMMIT}")
-    content = store.read(f"{FOLDER}/{name}{_CONTENT}")
+    where = f"{store.url}/{CHECKPOINTS}/{name}{_CONTENT}"
+    commit = store.read(f"{CHECKPOINTS}/{name}{_COMMIT}")
+    content = store.read(f"{CHECKPOINTS}/{name}{_CONTENT}")
     try:
         expected = json.loads(commit)["sha256"]
     except (ValueError, KeyError, TypeError):
@@ -91,12 +91,12 @@ def _prune(store: Store, newest: str, keep: int) -> None:
     The commit record goes first, so that what remains of an interrupted removal is not a checkpoint. Names that sort after
     the newest one were passed over when the run was taken up again; they neither count as kept nor are they removed.
     """
-    files = [file for file in store.list(FOLDER) if _name(file) and _name(file) <= newest]
+    files = [file for file in store.list(CHECKPOINTS) if _name(file) and _name(file) <= newest]
     older = [_name(file) for file in files if file.endswith(_COMMIT) and _name(file) < newest]
     kept = {newest, *older[len(older) - keep + 1 :]}
     gone = [file for file in files if _name(file) not in kept or file.endswith(UNFINISHED)]
     for file in sorted(gone, key=lambda file: not file.endswith(_COMMIT)):
-        store.delete(f"{FOLDER}/{file}")
+        store.delete(f"{CHECKPOINTS}/{file}")
 
 
 def _name(file: str) -> str:

@@ -169,7 +169,7 @@ def unpack(content: bytes, where: str) -> ArrayExamples:
         with np.load(io.BytesIO(content), allow_pickle=False) as stored:
             labels, weights, several = stored["labels"], stored["weights"], bool(stored["several"])
             inputs = tuple(_unpacked(stored, place) for place in range(len(stored.files) - 3))
-            return ArrayExamples(inputs if several else inputs[0], labels, weights)
+            return examples(inputs if several else inputs[0], labels, sample_weights=weights)
     except Exception as error:  # what zip, NumPy and base64 raise on damaged content has no common type
         raise RunError(f"{where} must hold stored examples, but cannot be read: {error!r}") from None
 

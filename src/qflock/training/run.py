@@ -11,6 +11,7 @@ from qflock.training.spec import RunSpec
 from qflock.training.store import Store
 
 SPEC = "run.json"
+CHECKPOINTS = "checkpoints"
 STATUS = "status.json"
 VALIDATION = "validation.npz"
 PREDICTIONS = "predictions.csv"
@@ -40,7 +41,7 @@ class Status:
 
 
 def claim(store: Store, spec: RunSpec, join: bool) -> None:
-    """Makes the run, or joins the one of the same spec.
+    """Makes the run, or joins the one of the same spec. A run that failed before its first checkpoint may be made anew.
 
     Args:
         store: Of the run.
@@ -50,8 +51,9 @@ def claim(store: Store, spec: RunSpec, join: bool) -> None:
     Raises:
         RunError: If the run directory is already used.
     """
-    if not store.exists(SPEC):
-        if store.list(""):
+    begun = store.exists(SPEC)
+    if not begun or _failed_at_once(store):
+        if not begun and store.list(""):
             raise RunError(
                 f"Argument `run` must be a new or empty directory, but {store.url} already holds other files"
             )
@@ -63,6 +65,10 @@ def claim(store: Store, spec: RunSpec, join: bool) -> None:
         )
     if load_spec(store) != spec:
         raise RunError(f"{store.url} holds a run with other arguments; choose another --run")
+
+
+def _failed_at_once(store: Store) -> bool:
+    return read_status(store).state == "failed" and not store.list(CHECKPOINTS)
 
 
 def load_spec(store: Store) -> RunSpec:

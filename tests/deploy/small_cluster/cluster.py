@@ -124,8 +124,9 @@ def cluster(folder: Path, bucket: str) -> Iterator[Cluster]:
     """A cluster without pods, beside a server that holds an empty bucket."""
     with node() as machine:
         here = Cluster(machine, folder)
-        command = [*machine.prefix, sys.executable, "-m", "gcp_storage_emulator", f"--data-dir={here.buckets.parent}", "start",
-                   f"--host={GATEWAY}", f"--port={BUCKET_PORT}", f"--default-bucket={bucket}", "--quiet"]  # fmt: skip
+        serve = [sys.executable, "-m", "gcp_storage_emulator", f"--data-dir={here.buckets.parent}", "start",
+                 f"--host={GATEWAY}", f"--port={BUCKET_PORT}", f"--default-bucket={bucket}", "--quiet"]  # fmt: skip
+        command = [*machine.prefix, "setpriv", "--pdeathsig=KILL", *serve]
         with subprocess.Popen(command, stdin=subprocess.DEVNULL) as server:
             try:
                 _wait_for_server(machine, server)

@@ -81,6 +81,11 @@ class Pod:
         self.process.kill()
         self.process.wait()
 
+    def evict(self) -> None:
+        """Takes the pod away as a node that goes down does."""
+        self.conditions.add("DisruptionTarget")
+        self.terminate()
+
     def terminate(self) -> None:
         """SIGTERM, then SIGKILL after the grace period."""
         self.process.send_signal(signal.SIGTERM)
