@@ -70,7 +70,7 @@ class TrainingState:
 
 def capture(steps: Steps, position: Position) -> TrainingState:
     """Reads the state; every worker must call it at the same step, since the metrics are summed over all."""
-    arrays = [np.array(v) for v in _replicated(steps)] + steps.reduced(steps.train_metrics)
+    arrays = [np.array(np.asarray(v)) for v in _replicated(steps)] + steps.reduced(steps.train_metrics)
     return TrainingState(position, tuple(arrays))
 
 
