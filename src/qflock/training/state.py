@@ -81,14 +81,14 @@ class TrainingState:
 
 def capture(steps: Steps, position: Position, callbacks: bytes = b"{}") -> TrainingState:
     """Reads the state; every worker must call it at the same step, since the metrics are summed over all."""
-    arrays = [np.array(v) for v in _replicated(steps)] + steps.reduced(steps.train_metrics)
+    arrays = [np.array(np.asarray(v)) for v in _replicated(steps)] + steps.reduced(steps.train_metrics)
     return TrainingState(position, tuple(arrays), callbacks)
 
 
 @contextmanager
 def unchanged(steps: Steps) -> Iterator[None]:
     """Undoes what happens to model and optimiser inside of it."""
-    before = [np.array(v) for v in _replicated(steps)]
+    before = [np.array(np.asarray(v)) for v in _replicated(steps)]
     yield
     with steps.strategy.scope():
         for variable, array in zip(_replicated(steps), before, strict=True):
