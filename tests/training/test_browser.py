@@ -38,7 +38,7 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def _wait_for(address: str, text: str, server: subprocess.Popen[str]) -> None:
-    end = time.monotonic() + PATIENCE / 1000
+    end = time.monotonic() + 240
     while True:
         assert server.poll() is None and time.monotonic() < end
         try:
