@@ -38,7 +38,7 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def _wait_for(address: str, text: str, server: subprocess.Popen[str]) -> None:
-    end = time.monotonic() + PATIENCE / 1000
+    end = time.monotonic() + 240
     while True:
         assert server.poll() is None and time.monotonic() < end
         try:
@@ -108,4 +108,4 @@ def test_the_trace_viewer_shows_the_engine(board: str, page: Page, worker: str) 
     names = {event.get("name") for event in json.loads(got.value.text())["traceEvents"]}
     assert {"train 4", "qflock.forward", "qflock.backward", "qflock.wait for peers"} <= names
     viewer = page.frame_locator("iframe").frame_locator("iframe")
-    expect(viewer.get_by_text(f"{worker} /host:CPU").first).to_be_visible(timeout=PATIENCE)
+    expect(viewer.get_by_text(f"{worker} /host:CPU").last).to_be_visible(timeout=PATIENCE)
