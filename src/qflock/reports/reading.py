@@ -73,13 +73,27 @@ def _read_run(store: Store, label: str) -> RunRecord:
 def _records(store: Store) -> tuple[dict[str, dict[int, Record]], int]:
     """Steps and epochs by number, and how many lines were left out: a copy of a live run may end within a line."""
     found: dict[str, dict[int, Record]] = {"step": {}, "epoch": {}}
+    paces: list[Record] = []
     unreadable = 0
     for line in store.read(NAME).splitlines() if store.exists(NAME) else []:
         try:
             record = json.loads(line)
             kind = record["kind"]
             numbers = {k: float(v) for k, v in record.items() if isinstance(v, (int, float))}
-            found[kind][int(numbers[kind])] = {"step": float("nan"), "epoch": float("nan"), **numbers}
+            if kind == "pace":
+                paces.append(numbers)
+            elif kind in found:  # other kinds are left to whoever knows them
+                found[kind][int(numbers[kind])] = {"step": float("nan"), "epoch": float("nan"), **numbers}
         except (ValueError, KeyError, TypeError, AttributeError):
             unreadable += 1
+    for pace in paces:
+        found["epoch"].get(int(pace.get("epoch", -1)), {}).update(_pace(pace))
     return found, unreadable
+
+
+def _pace(record: Record) -> Record:
+    """How fast each worker was, and where the time of the chief's mean step went."""
+    worker = int(record.get("worker", 0))
+    rates = {f"{k}/worker {worker}": v for k, v in record.items() if k.endswith("_per_second")}
+    parts = {k: v for k, v in record.items() if k.startswith("step_seconds/")} if worker == 0 else {}
+    return rates | parts
