@@ -123,16 +123,32 @@ def test_unreadable_lines_are_left_out_and_counted(tmp_path: Path) -> None:
     store = make_run(tmp_path / "run")
     whole = store.read("metrics.jsonl")
     store.write("metrics.jsonl", b'[1]\n{"kind": "other", "step": 1}\n' + whole + b'{"kind": "epoch", "epo')
-    assert "run: 3" in page_at(write_report([str(tmp_path / "run")]))
+    assert "run: 2." in page_at(write_report([str(tmp_path / "run")]))
     (run,) = read_runs([str(tmp_path / "run")])
     assert (len(run.steps), len(run.epochs)) == (6, 3)
 
 
-def test_the_mean_step_is_that_of_all_workers(tmp_path: Path) -> None:
-    paces = [{"circuits_per_second": 7.0, "step_seconds/quantum": time} for time in (0.1, 0.3)]
-    (run,) = read_runs([make_run(tmp_path / "run", paces=paces).url])
-    assert [epoch["step_seconds/quantum"] for epoch in run.epochs] == pytest.approx([0.2] * 3)
-    assert run.unreadable == 0 and "circuits_per_second" not in run.metric_names()
+def test_paces_of_the_workers_belong_to_their_epochs(tmp_path: Path) -> None:
+    store = make_run(tmp_path / "run")
+    paces = [
+        {
+            "kind": "pace",
+            "epoch": 2,
+            "step": 4,
+            "worker": w,
+            "circuits_per_second": 9.0 + w,
+            "step_seconds/input": 0.1 + w,
+        }
+        for w in (0, 1)
+    ]
+    lines = "".join(json.dumps(pace) + "\n" for pace in paces).encode()
+    store.write("metrics.jsonl", store.read("metrics.jsonl") + lines)
+    (run,) = read_runs([store.url])
+    assert run.unreadable == 0
+    second = {k: v for k, v in run.epochs[1].items() if "/" in k}
+    assert second == {
+        "circuits_per_second/worker 0": 9.0, "circuits_per_second/worker 1": 10.0, "step_seconds/input": 0.1
+    }  # fmt: skip
 
 
 def test_command_repeats_the_run(tmp_path: Path) -> None:

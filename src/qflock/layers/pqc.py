@@ -103,11 +103,6 @@ class PQC(keras.layers.Layer):
         return self._simulator
 
     @property
-    def operators(self) -> list[Any]:
-        """What is read out, in the order of the outputs."""
-        return _as_list(self._operators)
-
-    @property
     def symbols(self) -> list[str]:
         """Names of the trainable values, in the order of the weight."""
         return list(self._simulator.symbols)
@@ -116,6 +111,11 @@ class PQC(keras.layers.Layer):
         """The trainable values by symbol."""
         values = keras.ops.convert_to_numpy(self._parameters)
         return dict(zip(self._simulator.symbols, values.tolist(), strict=True))
+
+    @property
+    def operators(self) -> list[Any]:
+        """What is read out, in the order of the outputs."""
+        return _as_list(self._operators)
 
     def call(self, inputs: Any) -> Any:
         """Evaluates a batch of data circuits."""

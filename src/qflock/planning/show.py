@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -91,9 +90,7 @@ def _offer(offer: Offer) -> tuple[str, ...]:
     memory = readable(offer.memory) + ("" if offer.fits else f" > {readable(offer.node.memory)}")
     forecast = offer.forecast
     times = (duration(t) if offer.fits else "-" for t in (forecast.step, forecast.epoch, forecast.total))
-    dollars = (
-        "?" if offer.dollars is None else f"{offer.dollars:,.2f}" if math.isfinite(offer.dollars) else "-"
-    )
+    dollars = "?" if offer.dollars is None else f"{offer.dollars:,.2f}" if forecast.total < _NEVER else "-"
     return (
         offer.node.name, str(offer.node.threads), memory, width(offer.largest), *times, dollars if offer.fits else "-"
     )  # fmt: skip
@@ -103,7 +100,7 @@ def _scaling(plan: Plan) -> Grid:
     one = plan.scaling[0]
     rows = tuple(
         (
-            *_forecast(forecast), f"{one.step / forecast.step:.1f}", f"{forecast.preemptions:.1f}",
+            *_forecast(forecast), f"{one.step / forecast.step:.1f}", _count(forecast.preemptions),
             f"{grown.circuits_per_hour:,.0f}",
         )
         for forecast, grown in zip(plan.scaling, plan.growing, strict=True)
@@ -124,6 +121,10 @@ def _forecast(forecast: Forecast) -> tuple[str, ...]:
     return (str(forecast.workers), *map(duration, times), f"{forecast.circuits_per_hour:,.0f}")
 
 
+def _count(number: float) -> str:
+    return f"{number:,.1f}" if number < 1e6 else "-"
+
+
 def width(qubits: int | None) -> str:
     """A number of qubits; wide models beyond the search are not told apart."""
     return "-" if qubits is None else f"{qubits} or more" if qubits >= MOST_QUBITS else str(qubits)
@@ -133,10 +134,10 @@ def duration(seconds: float) -> str:
     """A time for people.
 
     Example:
-        >>> [duration(t) for t in (2e-5, 0.0123, 4.2, 130.0, 7300.0, 4e5, math.inf)]
+        >>> [duration(t) for t in (2e-5, 0.0123, 4.2, 130.0, 7300.0, 4e5, 1e12)]
         ['20 us', '12.3 ms', '4.2 s', '2.2 min', '2.0 h', '4.6 d', 'never']
     """
-    if not math.isfinite(seconds):
+    if seconds > _NEVER:
         return "never"
     for unit, size, least in _UNITS:
         if seconds >= least:
@@ -144,6 +145,7 @@ def duration(seconds: float) -> str:
     return f"{seconds * 1e6:.0f} us"
 
 
+_NEVER = 100 * 365 * 86400.0
 _UNITS: Sequence[tuple[str, float, float]] = (
     ("d", 86400, 2 * 86400), ("h", 3600, 3600), ("min", 60, 100), ("s", 1, 1), ("ms", 1e-3, 1e-3)
 )  # fmt: skip

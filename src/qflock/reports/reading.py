@@ -73,7 +73,7 @@ def _read_run(store: Store, label: str) -> RunRecord:
 def _records(store: Store) -> tuple[dict[str, dict[int, Record]], int]:
     """Steps and epochs by number, and how many lines were left out: a copy of a live run may end within a line."""
     found: dict[str, dict[int, Record]] = {"step": {}, "epoch": {}}
-    paces: dict[int, list[Record]] = {}
+    paces: list[Record] = []
     unreadable = 0
     for line in store.read(NAME).splitlines() if store.exists(NAME) else []:
         try:
@@ -81,19 +81,19 @@ def _records(store: Store) -> tuple[dict[str, dict[int, Record]], int]:
             kind = record["kind"]
             numbers = {k: float(v) for k, v in record.items() if isinstance(v, (int, float))}
             if kind == "pace":
-                paces.setdefault(int(numbers["epoch"]), []).append(numbers)
-                continue
-            if kind == "restart":
-                continue
-            found[kind][int(numbers[kind])] = {"step": float("nan"), "epoch": float("nan"), **numbers}
+                paces.append(numbers)
+            elif kind in found:  # other kinds are left to whoever knows them
+                found[kind][int(numbers[kind])] = {"step": float("nan"), "epoch": float("nan"), **numbers}
         except (ValueError, KeyError, TypeError, AttributeError):
             unreadable += 1
-    for epoch in paces.keys() & found["epoch"].keys():
-        found["epoch"][epoch] |= _mean_step(paces[epoch])
+    for pace in paces:
+        found["epoch"].get(int(pace.get("epoch", -1)), {}).update(_pace(pace))
     return found, unreadable
 
 
-def _mean_step(paces: list[Record]) -> Record:
-    """Where the time of a step went, over all workers."""
-    names = [name for name in paces[0] if name.startswith("step_seconds/")]
-    return {name: sum(pace[name] for pace in paces) / len(paces) for name in names}
+def _pace(record: Record) -> Record:
+    """How fast each worker was, and where the time of the chief's mean step went."""
+    worker = int(record.get("worker", 0))
+    rates = {f"{k}/worker {worker}": v for k, v in record.items() if k.endswith("_per_second")}
+    parts = {k: v for k, v in record.items() if k.startswith("step_seconds/")} if worker == 0 else {}
+    return rates | parts
