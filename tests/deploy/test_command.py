@@ -29,7 +29,7 @@ batch_size = 8
 
 def qflock(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "qflock.cli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
 
 
 def job_file(folder: Path, store: str) -> str:
