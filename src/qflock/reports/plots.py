@@ -11,7 +11,16 @@ import numpy as np
 
 from qflock.reports.reading import RunRecord
 from qflock.reports.readouts import Readout
-from qflock.reports.style import COLORS, HATCHES, LINE_STYLES, MARKERS, Picture, draw, legend_text
+from qflock.reports.style import (
+    COLORS,
+    HATCHES,
+    LINE_STYLES,
+    MARKERS,
+    Picture,
+    draw,
+    legend_text,
+    logarithmic,
+)
 
 _MOST_POINTS = 1000
 _MOST_CLASSES = 8
@@ -143,7 +152,7 @@ def times(name: str, label: str, run: RunRecord) -> Picture | None:
                 label = legend_text(part.rpartition("/")[2])
                 axes.plot(x, y, label=label, **_look(number, markers=len(x) <= 60))
             axes.set(xlabel="epoch", ylabel=f"seconds of {title}")
-            axes.set_ylim(bottom=0)
+            logarithmic(axes, "y")  # the first epoch compiles, which takes many times the others
             _legend(axes, len(names) > 1)
 
     return draw(name, f"Where the time of {label} went", (_WIDTH, 3.0), paint)
