@@ -24,7 +24,7 @@ $(INSTALLED):
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("qflock needs Python 3.11 or newer: make PYTHON=...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -qq --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install -qq --group test '.[train-cpu,k8s]'
+	$(BIN)/python -m pip install -qq --group test '.[train-cpu,k8s,gcs,s3]'
 	rm -f $(VENV)/installed-*
 	touch $@
 

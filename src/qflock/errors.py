@@ -48,6 +48,16 @@ class RunError(QflockError):
     """A run directory or store that is missing, already used, damaged or refused."""
 
 
+class StoreError(RunError):
+    """A folder or bucket that refuses: no permission, no such bucket, no credential, no space."""
+
+
+class StoreUnreachableError(StoreError):
+    """A bucket that did not answer, or kept failing, for longer than is waited: start again to resume."""
+
+    exit_code: ClassVar[int] = 143
+
+
 class PreemptedError(QflockError):
     """Stopped from outside, or a peer was lost: start again to resume."""
 

@@ -18,7 +18,7 @@ from qflock.cluster.ports import free_ports
 from qflock.training import checkpoints
 from qflock.training.store import Store
 from tests.cluster.kills import kill_randomly, workers_of
-from tests.training.commands import LINEAR, losses, qflock, records, start
+from tests.training.commands import LINEAR, check_curves, losses, qflock, records, start
 
 EPOCHS = 60
 LINE = f"{LINEAR}:experiment"
@@ -56,12 +56,13 @@ def _check(run: Path, expected: Path) -> None:
     for ours, other in zip(mine.arrays, theirs.arrays, strict=True):
         np.testing.assert_allclose(ours, other, atol=1e-6)
     assert json.loads((run / "status.json").read_text())["state"] == "finished"
+    check_curves(run)
 
 
 def _survives(tmp_path: Path, expected: Path, kills: int, epochs: int, seed: int) -> list[float]:
     run, steps = tmp_path / "run", tmp_path / "steps"
     process = start(
-        "train", LINE, "--epochs", epochs, "--checkpoint-seconds", 0.3, "--workers", 3, "--run", run,
+        "train", LINE, "--epochs", epochs, "--checkpoint-seconds", 0.3, "--workers", 3, "--restarts", 30, "--run", run,
         SLOW_STEP="0.03", STEPS_FILE=str(steps),
     )  # fmt: skip
     try:

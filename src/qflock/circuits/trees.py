@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import cirq
 import sympy
 from cirq.protocols.json_serialization import CirqEncoder
 
+from qflock.circuits.readable import readable
 from qflock.errors import TensorFormatError
 
 _FUNCTIONS: dict[str, Any] = {
@@ -74,10 +76,11 @@ def expression_of(tree: Any) -> sympy.Expr:
     if isinstance(tree, float):
         return sympy.Float(tree)
     head, *parts = tree
-    if head == "/":
-        return sympy.Rational(*parts)
+    if head == "/":  # sympy would evaluate any text in place of a number
+        return sympy.Rational(*map(operator.index, parts))
     if head == "float":
-        return sympy.Float(parts[0], precision=parts[1])
+        digits, precision = parts
+        return sympy.Float(str(digits), precision=operator.index(precision))
     if not parts:
         return _CONSTANTS[head]
     return _FUNCTIONS[head](*[expression_of(part) for part in parts])
@@ -121,8 +124,12 @@ def _text_and_back(value: Any) -> tuple[str, Any]:
 
 
 def cirq_value(text: str) -> Any:
-    """The Cirq object of JSON text."""
-    return cirq.read_json(json_text=text, resolvers=[_resolve, *cirq.DEFAULT_RESOLVERS])
+    """The Cirq object of JSON text.
+
+    Raises:
+        TensorFormatError: If it holds something whose reading might evaluate text.
+    """
+    return cirq.read_json(json_text=text, resolvers=[_resolve, readable])
 
 
 def tags_text(tags: tuple[Any, ...]) -> str:

@@ -90,7 +90,7 @@ def _attempts(request: Launch, stopping: list[int]) -> int:
             outcome = _attempt(request, Path(name), stopping)
             step = last_step(Path(name))
         if outcome.code in (DONE, PERMANENT) or stopping:
-            return _ended(outcome)
+            return _ended(outcome, told=request.workers == 1)
         failure = outcome.failure
         if failure is not None and failure.same_as(previous):
             _say(
@@ -170,7 +170,10 @@ def _explain(index: int, code: int, failure: Failure | None) -> _Outcome:
     return _Outcome(kept, f"worker {index} {how}{why}", failure)
 
 
-def _ended(outcome: _Outcome) -> int:
+def _ended(outcome: _Outcome, told: bool) -> int:
+    """Says how it ended, unless the worker has told so itself on the same terminal."""
+    if told:
+        return outcome.code
     if outcome.code == PERMANENT:
         _say(f"error: {outcome.reason}")
     elif outcome.code != DONE:

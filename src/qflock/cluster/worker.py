@@ -8,13 +8,14 @@ import signal
 import sys
 import threading
 import traceback
+from contextlib import suppress
 from types import FrameType
 
 from qflock.cluster.identity import Identity
 from qflock.cluster.strategy import join, peer_lost
 from qflock.cluster.supervision import Reporter
 from qflock.cluster.watch import Watch
-from qflock.errors import PreemptedError, QflockError
+from qflock.errors import PreemptedError, QflockError, StoreError, StoreUnreachableError
 from qflock.training.spec import RunSpec
 from qflock.training.store import Store
 
@@ -61,7 +62,9 @@ def run_worker(
         _last_words(store, me, reporter, code, str(error))
         return code
     except QflockError as error:
-        return _fail(store, me, reporter, error.exit_code, str(error))
+        # Of a bucket that does not answer, nobody waits a second time.
+        reachable = None if isinstance(error, StoreUnreachableError) else store
+        return _fail(reachable, me, reporter, error.exit_code, str(error))
     except Exception as error:
         if me.count > 1 and peer_lost(error):
             return _fail(store, me, reporter, AGAIN, f"another worker was lost ({type(error).__name__})")
@@ -82,14 +85,18 @@ def _note_signals(noted: list[int]) -> None:
         signal.signal(number, note)
 
 
-def _fail(store: Store, me: Identity, reporter: Reporter, code: int, message: str, trace: str = "") -> int:
+def _fail(
+    store: Store | None, me: Identity, reporter: Reporter, code: int, message: str, trace: str = ""
+) -> int:
     if me.count > 1:
         _leave(store, me, reporter, code, message, trace)
     _last_words(store, me, reporter, code, message, trace)
     return code
 
 
-def _leave(store: Store, me: Identity, reporter: Reporter, code: int, message: str, trace: str = "") -> None:
+def _leave(
+    store: Store | None, me: Identity, reporter: Reporter, code: int, message: str, trace: str = ""
+) -> None:
     """Ends the process now: TensorFlow's own way out waits for the others, or aborts, when one of them is gone."""
     words = threading.Thread(
         target=_last_words, args=(store, me, reporter, code, message, trace), daemon=True
@@ -102,15 +109,13 @@ def _leave(store: Store, me: Identity, reporter: Reporter, code: int, message: s
 
 
 def _last_words(
-    store: Store, me: Identity, reporter: Reporter, code: int, message: str, trace: str = ""
+    store: Store | None, me: Identity, reporter: Reporter, code: int, message: str, trace: str = ""
 ) -> None:
     from qflock.training.run import write_status
 
     reporter.failed(message, trace)
     print(trace + f"error: {message}", file=sys.stderr, flush=True)
-    if me.chief:
-        try:
-            stopped = code in (AGAIN, INTERRUPTED)
+    if me.chief and store:
+        stopped = code in (AGAIN, INTERRUPTED)
+        with suppress(StoreError):  # what has ended the run is told already, and it may be the store
             write_status(store, "preempted" if stopped else "failed", reporter.step, None)
-        except QflockError as error:
-            print(f"error: {error}", file=sys.stderr, flush=True)

@@ -153,13 +153,15 @@ def fingerprint(data: Data) -> str:
 def pack(part: Examples) -> bytes:
     """Examples as the bytes of an `.npz` file that needs no unpickling; circuits become base64 text."""
     inputs, labels, weights = part.take(np.arange(len(part)))
-    named: dict[str, Any] = {"labels": labels, "weights": weights}
-    for place, array in enumerate(as_tuple(inputs)):
-        circuits = array.dtype.kind in "OS"
-        kind = _CIRCUITS if circuits else _NUMBERS
-        named[f"{kind}{place}"] = np.array([base64.b64encode(item) for item in array]) if circuits else array
+    arrays, count = as_tuple(inputs), len(inputs) if isinstance(inputs, tuple) else None
+    circuits = [array.dtype.kind in "OS" for array in arrays]
+    stored: dict[str, Any] = {
+        name: np.array([base64.b64encode(item) for item in array]) if serialised else array
+        for name, array, serialised in zip(_input_names(count), arrays, circuits, strict=True)
+    }
+    stored["circuits"] = np.array(circuits[0] if count is None else circuits)
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, several=np.array(isinstance(inputs, tuple)), **named)
+    np.savez_compressed(buffer, labels=labels, weights=weights, **stored)
     return buffer.getvalue()
 
 
@@ -167,17 +169,22 @@ def unpack(content: bytes, where: str) -> ArrayExamples:
     """Inverse of `pack`; `where` names the source in the error."""
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as stored:
-            labels, weights, several = stored["labels"], stored["weights"], bool(stored["several"])
-            inputs = tuple(_unpacked(stored, place) for place in range(len(stored.files) - 3))
-            return ArrayExamples(inputs if several else inputs[0], labels, weights)
-    except (ValueError, KeyError, IndexError, OSError, EOFError) as error:
-        raise RunError(f"{where} must hold stored examples, but cannot be read: {error}") from None
+            circuits = stored["circuits"]
+            names = _input_names(len(circuits) if circuits.ndim else None)
+            arrays = tuple(
+                np.array([base64.b64decode(item, validate=True) for item in stored[name]], dtype=object)
+                if serialised
+                else stored[name]
+                for name, serialised in zip(names, np.atleast_1d(circuits), strict=True)
+            )
+            inputs = arrays if circuits.ndim else arrays[0]
+            return examples(inputs, stored["labels"], sample_weights=stored["weights"])
+    except Exception as error:  # what zip, NumPy and base64 raise on damaged content has no common type
+        raise RunError(f"{where} must hold stored examples, but cannot be read: {error!r}") from None
 
 
-def _unpacked(stored: Any, place: int) -> np.ndarray:
-    if f"{_NUMBERS}{place}" in stored:
-        return np.asarray(stored[f"{_NUMBERS}{place}"])
-    return np.array([base64.b64decode(item) for item in stored[f"{_CIRCUITS}{place}"]], dtype=object)
+def _input_names(count: int | None) -> list[str]:
+    return ["inputs"] if count is None else [f"inputs{place}" for place in range(count)]
 
 
 def _array(name: str, values: Any) -> np.ndarray:
@@ -199,4 +206,3 @@ def _array(name: str, values: Any) -> np.ndarray:
 
 
 _DIGEST_ROWS = 1024
-_CIRCUITS, _NUMBERS = "circuits", "numbers"

@@ -21,7 +21,7 @@ from qflock.training.metrics_log import MetricsLog
 from qflock.training.progress import Progress
 from qflock.training.run import VALIDATION, write_status
 from qflock.training.spec import RunSpec
-from qflock.training.state import Position, capture, model_fingerprint, restore, share, unchanged
+from qflock.training.state import Position, capture, restore, share, training_fingerprint, unchanged
 from qflock.training.steps import Steps
 from qflock.training.store import Store
 
@@ -73,13 +73,13 @@ def train(
 
     Raises:
         PreemptedError: If a worker was asked to stop; the state is stored.
-        RunError: If the run cannot be written, or its weights do not fit the model.
+        RunError: If the run cannot be written, or belongs to another training.
     """
     keras.utils.set_random_seed(spec.seed)
     data = experiment.data(spec.seed)
     steps = Steps(experiment, worker.strategy, data.train, spec.learning_rate)
-    identity = model_fingerprint(steps, fingerprint(data), spec.batch_size, spec.seed)
-    stored = checkpoints.newest(store, identity) if worker.chief else None
+    identity = training_fingerprint(steps, fingerprint(data), spec.batch_size, spec.seed)
+    stored = checkpoints.to_resume(store, identity) if worker.chief else None
     position = restore(steps, stored, worker.chief)
     remembered = share(steps, stored.callbacks if stored else b"") if position else b""
     training = _Training(spec, store, worker, steps, data, position or Position(0, 0, identity))
@@ -108,17 +108,23 @@ class _Training:
         self.steps.model.stop_training = False
         self._begin_callbacks(remembered)
         self.log = MetricsLog(self.store, resumed) if self.worker.chief else None
-        self.curves = Curves(self.store, self.log.epochs()) if self.log else None
-        self.values = _logged(self.log.epochs()) if self.log else {}
+        past = self.log.records() if self.log else []
+        self.curves = Curves(self.store, past) if self.log else None
+        self.values = _logged(past)
         self.saved = self.reported = time.monotonic()
         self.cost = 0.0
-        self._write(lambda: self._begin(resumed is None))
-        with Progress(self.spec.epochs, self.total, self.position.step, visible) as self.progress:
-            self._epochs()
-        self._finish()
+        try:
+            self._write(lambda: self._begin(resumed is None))
+            with Progress(self.spec.epochs, self.total, self.position.step, visible) as self.progress:
+                self._epochs()
+            self._finish()
+        finally:
+            if self.curves:
+                self.curves.discard()
         return self.values
 
     def _begin(self, first: bool) -> None:
+        self.store.remove_unfinished()
         if first:
             self.store.write(VALIDATION, pack(self.data.validation))
         write_status(self.store, "running", self.position.step, self.values.get("loss"))
@@ -163,8 +169,8 @@ class _Training:
         loss, stop = self.steps.train(self.data.train, mine, len(indices), self._wish())
         self.position = Position(step + 1, epoch, self.position.fingerprint)
         self.callbacks.on_train_batch_end(place, {"loss": loss})
-        if self.log:
-            self.log.step(step + 1, epoch + 1, loss)
+        if self.log and self.curves:
+            self.curves.add(self.log.step(step + 1, epoch + 1, loss))
             self.progress.step(step + 1, epoch + 1, loss)
         self.worker.on_step(step + 1)
         if stop >= _STOP:
@@ -200,8 +206,7 @@ class _Training:
         self.callbacks.on_epoch_end(epochs - 1, dict(logs))
         if self.log and self.curves:
             timed = {**logs, "seconds": time.perf_counter() - started}
-            self.log.epoch(epochs, step, timed)
-            self.curves.epoch(step, timed)
+            self.curves.add(self.log.epoch(epochs, step, timed))
             self.progress.epoch(epochs, step, logs)
             self._write(self._report_sometimes)
         if self._epoch_checkpoint_is_cheap():
@@ -232,11 +237,12 @@ class _Training:
             self._report("running")
 
     def _report(self, state: str) -> None:
-        write_status(self.store, state, self.position.step, self.values.get("loss"))
         if self.log:
             self.log.flush()
         if self.curves and state != "running":
             self.curves.close()
+        # Last, so that a run that says "finished" is complete.
+        write_status(self.store, state, self.position.step, self.values.get("loss"))
         self.reported = time.monotonic()
 
     def _finish(self) -> None:
@@ -260,6 +266,7 @@ _STOP = 1024.0
 _VALIDATION_ROWS = 4096
 
 
-def _logged(epochs: list[dict[str, Any]]) -> dict[str, float]:
+def _logged(past: list[dict[str, Any]]) -> dict[str, float]:
     hidden = ("kind", "epoch", "step", "seconds")
+    epochs = [record for record in past if record["kind"] == "epoch"]
     return {k: v for k, v in epochs[-1].items() if k not in hidden} if epochs else {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from qflock.errors import RunError
 from qflock.training.state import Position
 from qflock.training.store import Store
 
@@ -19,13 +20,13 @@ class MetricsLog:
         self._lines = _lines_before(store, position) if position is not None else []
         self._dirty = False
 
-    def step(self, step: int, epoch: int, loss: float) -> None:
-        """Adds a step; counted from 1, as is the epoch."""
-        self._add({"kind": "step", "step": step, "epoch": epoch, "loss": loss})
+    def step(self, step: int, epoch: int, loss: float) -> dict[str, Any]:
+        """Adds a step, counted from 1 as is the epoch; returns the record."""
+        return self._add({"kind": "step", "step": step, "epoch": epoch, "loss": loss})
 
-    def epoch(self, epoch: int, step: int, values: dict[str, float]) -> None:
-        """Adds the end of an epoch."""
-        self._add({"kind": "epoch", "epoch": epoch, "step": step, **values})
+    def epoch(self, epoch: int, step: int, values: dict[str, float]) -> dict[str, Any]:
+        """Adds the end of an epoch; returns the record."""
+        return self._add({"kind": "epoch", "epoch": epoch, "step": step, **values})
 
     def flush(self) -> None:
         """Stores what there is."""
@@ -33,20 +34,32 @@ class MetricsLog:
             self._store.write(NAME, "".join(f"{line}\n" for line in self._lines).encode())
             self._dirty = False
 
-    def epochs(self) -> list[dict[str, Any]]:
-        """The records of all epochs so far."""
-        return [r for r in map(json.loads, self._lines) if r["kind"] == "epoch"]
+    def records(self) -> list[dict[str, Any]]:
+        """All records so far."""
+        return [json.loads(line) for line in self._lines]
 
-    def _add(self, record: dict[str, Any]) -> None:
+    def _add(self, record: dict[str, Any]) -> dict[str, Any]:
         self._lines.append(json.dumps(record))
         self._dirty = True
+        return record
 
 
 def read_metrics(store: Store) -> list[dict[str, Any]]:
     """All records of a run; none if it has not stored any yet."""
     if not store.exists(NAME):
         return []
-    return [json.loads(line) for line in store.read(NAME).splitlines()]
+    try:
+        return [_checked(json.loads(line)) for line in store.read(NAME).splitlines()]
+    except (ValueError, KeyError, TypeError):
+        raise RunError(
+            f"{store.url}/{NAME} must hold one record of a step or an epoch on each line, but cannot be read"
+        ) from None
+
+
+def _checked(record: Any) -> dict[str, Any]:
+    if record["kind"] not in ("step", "epoch") or not all(type(record[k]) is int for k in ("step", "epoch")):
+        raise ValueError(record)
+    return dict(record)
 
 
 def _lines_before(store: Store, position: Position) -> list[str]:

@@ -33,6 +33,11 @@ class Status:
     loss: float | None = None
     time: float = 0.0
 
+    def __post_init__(self) -> None:
+        numbers = (self.step, self.time, 0 if self.loss is None else self.loss)
+        if self.state not in STATES or not all(isinstance(number, int | float) for number in numbers):
+            raise ValueError(f"no status: {self}")
+
 
 def claim(store: Store, spec: RunSpec, join: bool) -> None:
     """Makes the run, or joins the one of the same spec.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from qflock.training.steps import Steps
 
 _HEADER, _CALLBACKS = "header", "callbacks"
+_DIGEST = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,11 @@ class Position:
     step: int
     epochs: int
     fingerprint: str
+
+    def __post_init__(self) -> None:
+        counts = all(type(value) is int and 0 <= value < 2**63 for value in (self.step, self.epochs))
+        if not counts or not _DIGEST.fullmatch(str(self.fingerprint)):
+            raise RunError(f"A position must be two counts and a digest, but is {self.__dict__}")
 
 
 @dataclass(frozen=True)
@@ -127,11 +134,21 @@ def restore(steps: Steps, state: TrainingState | None, chief: bool) -> Position 
     return Position(*header)
 
 
-def model_fingerprint(steps: Steps, data: str, batch_size: int, seed: int) -> str:
+def training_fingerprint(steps: Steps, data: str, batch_size: int, seed: int) -> str:
     """A digest of everything that must be equal for a stored state to be taken up."""
     # Not their paths: those count the models that this process has made before.
     shapes = [(v.name, tuple(v.shape)) for v in steps.model.variables]
-    return hashlib.sha256(json.dumps([data, batch_size, seed, shapes]).encode()).hexdigest()
+    parts = [data, batch_size, seed, shapes, _described(steps.optimizer), _described(steps.loss)]
+    # What JSON does not know, such as a schedule of the user's own, counts by its type: its `repr` names an address.
+    text = json.dumps(parts, sort_keys=True, default=lambda value: type(value).__qualname__)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _described(part: Any) -> Any:
+    """An optimiser or loss by its type and settings, a function by its name."""
+    if not hasattr(part, "get_config"):
+        return part if isinstance(part, str) else getattr(part, "__qualname__", type(part).__qualname__)
+    return type(part).__qualname__, {k: v for k, v in part.get_config().items() if k != "name"}
 
 
 def _replicated(steps: Steps) -> list[Any]:
@@ -143,11 +160,13 @@ def _running(steps: Steps) -> list[Any]:
 
 
 def _mismatch(variables: list[Any], state: TrainingState) -> str | None:
-    want = [tuple(v.shape) for v in variables]
-    have = [a.shape for a in state.arrays]
+    want = [(np.asarray(v).dtype.name, *v.shape) for v in variables]
+    have = [(a.dtype.name, *a.shape) for a in state.arrays]
     if want == have:
         return None
-    return f"The stored weights must fit the model, but have shapes {have} where the model has {want}"
+    return (
+        f"The stored weights must fit the model, but are {have} where the model has {want} (type and shape)"
+    )
 
 
 def _share_header(steps: Steps, position: Position | None, refused: bool, chief: bool) -> Any:

@@ -36,6 +36,7 @@ class Steps:
             self.optimizer.build(self.model.trainable_variables)
             self.model.compile(optimizer=self.optimizer)
         self._clips = any((self.optimizer.clipnorm, self.optimizer.global_clipnorm, self.optimizer.clipvalue))
+        self.loss = experiment.loss
         self._loss = _loss_function(experiment.loss)
         # Outside of the strategy's scope these are plain variables of each worker.
         self.train_metrics = [keras.metrics.Mean("loss"), *map(_metric, experiment.metrics)]

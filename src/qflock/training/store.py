@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import random
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
-from qflock.errors import ConfigurationError, RunError
+from qflock.errors import RunError, StoreError, StoreUnreachableError
+from qflock.training.credentials import credential_of
+from qflock.training.faults import Fault, fault_of, forbidden
+from qflock.training.filesystems import BUCKETS, open_filesystem, split_url
 
-SCHEMES = {"file": None, "memory": None, "gs": "gcsfs", "s3": "s3fs"}
-EXTRAS = {"gs": "gcs", "s3": "s3"}
-CREDENTIALS = {
-    "gs": "Google application default credentials (GOOGLE_APPLICATION_CREDENTIALS, gcloud, or the node's account)",
-    "s3": "the AWS credential chain (AWS_ACCESS_KEY_ID, AWS_PROFILE, or the node's role)",
-    "file": "this user's file permissions",
-    "memory": "none",
-}
-ATTEMPTS = 5
-FIRST_PAUSE = 0.2
+PATIENCE = 30.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
+UNFINISHED = ".part"
 Result = TypeVar("Result")
+log = logging.getLogger("qflock")
 
 
 class Store:
@@ -29,9 +28,11 @@ class Store:
 
     Args:
         url: A path, or `file://`, `gs://`, `s3://`, `memory://` followed by a path.
+        patience: Seconds for which a bucket's passing faults are met with another attempt.
 
     Raises:
         ConfigurationError: If the scheme is unknown or its package is missing.
+        StoreError: From every method, if the store refuses; `StoreUnreachableError` if it does not answer in time.
 
     Example:
         >>> store = Store("memory://example/run")
@@ -40,37 +41,63 @@ class Store:
         (b'{}', ['status.json'])
     """
 
-    def __init__(self, url: str) -> None:
-        self.scheme, path = _split(url)
+    def __init__(self, url: str, patience: float = PATIENCE) -> None:
+        self.scheme, path = split_url(url)
         self.url = url.rstrip("/")
-        self._filesystem: Any = _filesystem(self.scheme)
-        self._root = os.path.abspath(path) if self.scheme == "file" else path.strip("/")
-
-    def local_path(self) -> Path | None:
-        """The folder, if the store is one on this machine."""
-        return Path(self._root) if self.scheme == "file" else None
+        self._patience = patience
+        self._filesystem: Any = open_filesystem(self.scheme)
+        self._local = self.scheme == "file"
+        self._root = os.path.abspath(path) if self._local else path.strip("/")
+        self._bucket_seen = self.scheme not in BUCKETS
 
     def read(self, name: str) -> bytes:
         """The content of a file; `RunError` if there is none."""
-        return self._attempt("read", name, lambda: bytes(self._filesystem.cat_file(self._path(name))))
+
+        def content() -> bytes | None:
+            try:
+                return bytes(self._filesystem.cat_file(self._path(name)))
+            except FileNotFoundError:
+                self._require_bucket()
+                return None
+
+        found = self._attempt("read", name, content)
+        if found is None:
+            raise RunError(f"{self._place(name)} must be a file of the run, but there is none")
+        return found
 
     def exists(self, name: str) -> bool:
         """Whether there is a file of that name."""
-        return self._attempt("look up", name, lambda: bool(self._filesystem.isfile(self._path(name))))
+
+        def is_file() -> bool:
+            # Not fsspec's `isfile`, to which every error means that there is no file.
+            try:
+                return bool(self._filesystem.info(self._path(name))["type"] == "file")
+            except FileNotFoundError:
+                self._require_bucket()
+                return False
+
+        return self._attempt("look up", name, is_file)
 
     def write(self, name: str, content: bytes) -> None:
         """Writes a whole file, or leaves the old one as it was."""
-        write = self._write_local if self.scheme == "file" else self._filesystem.pipe_file
-        self._attempt("write", name, lambda: write(self._path(name), content))
+
+        def put() -> None:
+            if self._local:
+                return _write_local(self._path(name), content)
+            try:
+                self._filesystem.pipe_file(self._path(name), content)
+            except FileNotFoundError:
+                self._require_bucket()
+                raise
+
+        self._attempt("write", name, put)
 
     def delete(self, name: str) -> None:
         """Removes a file; nothing happens if there is none."""
 
         def remove() -> None:
-            try:
+            with suppress(FileNotFoundError):
                 self._filesystem.rm_file(self._path(name))
-            except FileNotFoundError:
-                return
 
         self._attempt("delete", name, remove)
 
@@ -82,98 +109,92 @@ class Store:
             try:
                 found = self._filesystem.ls(self._path(folder), detail=False)
             except FileNotFoundError:
+                self._require_bucket()
                 return []
             return sorted(path.rstrip("/").rsplit("/", 1)[-1] for path in found)
 
         return self._attempt("list", folder, names)
 
+    def remove_unfinished(self) -> None:
+        """Removes what killed writers have left in a folder; only while nobody else writes."""
+        if self._local:
+            for path in Path(self._root).rglob(f"*{UNFINISHED}"):
+                path.unlink(missing_ok=True)
+
     def _path(self, name: str) -> str:
-        if name.startswith("/") or ".." in name.split("/"):
+        if name.startswith("/") or "\\" in name or "\0" in name or ".." in name.split("/"):
             raise RunError(f"Name {name!r} must stay inside of the run {self.url}")
         return f"{self._root}/{name}" if name else self._root
 
-    def _write_local(self, path: str, content: bytes) -> None:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        temporary = f"{path}.{os.getpid()}.part"
+    def _place(self, name: str) -> str:
+        return f"{self.url}/{name}" if name else self.url
+
+    def _require_bucket(self) -> None:
+        """Tells a missing bucket from a missing file; asked once, when the first file is missing."""
+        if self._bucket_seen:
+            return
+        bucket = self._root.split("/")[0]
         try:
-            with open(temporary, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except OSError:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+            self._filesystem.info(bucket)
+        except FileNotFoundError:
+            raise StoreError(
+                f"Bucket {self.scheme}://{bucket} must exist, but there is none that is visible with the credential in use: "
+                f"{credential_of(self.scheme, self._filesystem)}"
+            ) from None
+        except Exception as error:
+            if not forbidden(error):  # who may use a bucket need not be allowed to look at it
+                raise
+        self._bucket_seen = True
 
     def _attempt(self, verb: str, name: str, action: Callable[[], Result]) -> Result:
         """Repeats `action` with back-off while it fails for a reason that may pass."""
-        place = f"{self.url}/{name}" if name else self.url
-        for attempt in range(ATTEMPTS):
+        end = time.monotonic() + self._patience
+        attempt = 0
+        while True:
             try:
                 return action()
+            except RunError:
+                raise
             except Exception as error:
-                reason = _permanent_reason(error)
-                if reason is None and self.scheme != "file" and attempt + 1 < ATTEMPTS:
-                    time.sleep(FIRST_PAUSE * 2**attempt)
-                    continue
-                detail = reason or f"{_one_line(error)} (after {attempt + 1} attempts)"
-                raise RunError(
-                    f"Cannot {verb} {place}: {detail}; credential: {CREDENTIALS[self.scheme]}"
-                ) from error
-        raise AssertionError("unreachable: the last attempt returns or raises")
+                attempt += 1
+                fault = fault_of(error, self._local)
+                pause = min(FIRST_PAUSE * 2**attempt, LONGEST_PAUSE) * random.uniform(0.5, 1)
+                if not fault.passing or time.monotonic() + pause > end:
+                    raise self._refused(f"Cannot {verb} {self._place(name)}", fault, attempt) from error
+                if attempt == 1:
+                    log.warning("Cannot %s %s yet: %s; trying again", verb, self._place(name), fault.text)
+            time.sleep(pause)
+
+    def _refused(self, what: str, fault: Fault, attempts: int) -> StoreError:
+        credential = credential_of(self.scheme, self._filesystem)
+        if fault.passing:
+            return StoreUnreachableError(
+                f"{what}: {fault.text}; given up after {attempts} attempts; credential: {credential}"
+            )
+        return StoreError(f"{what}: {fault.text}; credential: {credential}")
 
 
-def _split(url: str) -> tuple[str, str]:
-    if "://" not in url:
-        return "file", url
-    parts = urlsplit(url)
-    if parts.scheme not in SCHEMES:
-        raise ConfigurationError(
-            f"A run must be a folder or start with one of {', '.join(s + '://' for s in SCHEMES)}, but is {url!r}"
-        )
-    path = parts.netloc + parts.path
-    if parts.scheme != "file" and not parts.netloc:
-        raise ConfigurationError(
-            f"A run in a bucket must look like {parts.scheme}://bucket/name, but is {url!r}"
-        )
-    return parts.scheme, path
-
-
-def _filesystem(scheme: str) -> Any:
-    import fsspec
-
-    if scheme == "gs":  # otherwise every first call waits for a gRPC service that most buckets do not have
-        os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
+def _write_local(path: str, content: bytes) -> None:
+    """Never visible under its name before it is on the disk."""
+    folder = os.path.dirname(path)
+    os.makedirs(folder, exist_ok=True)
+    temporary = f"{path}.{os.getpid()}{UNFINISHED}"
     try:
-        # Listings of another process's files must be seen at once.
-        return fsspec.filesystem(scheme, use_listings_cache=False)
-    except ImportError:
-        raise ConfigurationError(
-            f"Package {SCHEMES[scheme]!r} is missing, which {scheme}:// needs; "
-            f"install it with `pip install 'qflock[{EXTRAS[scheme]}]'`"
-        ) from None
+        with open(temporary, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    _sync_folder(folder)
 
 
-_REASONS: tuple[tuple[type[BaseException], str], ...] = (
-    (FileNotFoundError, "there is no such file, folder or bucket"),
-    (PermissionError, "permission is denied"),
-    (NotADirectoryError, "a part of the path is a file"),
-    (IsADirectoryError, "it is a folder"),
-)
-
-
-def _permanent_reason(error: BaseException) -> str | None:
-    for kind, reason in _REASONS:
-        if isinstance(error, kind):
-            return reason
-    text = f"{type(error).__name__}: {error}".lower()
-    if "credential" in text:
-        return f"no usable credentials ({_one_line(error)})"
-    code = str(getattr(error, "code", None) or getattr(error, "status", ""))
-    if code in ("400", "401", "403", "404"):
-        return _one_line(error)
-    return None
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
+def _sync_folder(folder: str) -> None:
+    """A new name outlives a power cut only once the folder is on the disk, too."""
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
