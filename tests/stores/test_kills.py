@@ -15,10 +15,11 @@ from qflock.training import checkpoints
 from qflock.training.store import Store
 from tests.stores.buckets import Bucket
 from tests.stores.faulty_proxy import Fail
-from tests.training.commands import environment
+from tests.training.commands import LINEAR, check_curves, environment, losses, qflock
 from tests.training.killed_writer import KEEP, PRINT, state_of
 
 SAVES = 3
+KILLED_TRAININGS = 20
 
 
 def _writer(url: str, operation: int) -> subprocess.Popen[str]:
@@ -68,6 +69,33 @@ def test_ten_kills_inside_of_checkpoint_writes(tmp_path: Path) -> None:
 @pytest.mark.soak
 def test_a_hundred_kills_inside_of_checkpoint_writes(tmp_path: Path) -> None:
     _kill_in_folder(tmp_path, [*range(1, 45), *range(1, 45), *range(1, 13)])
+
+
+def _killed(operation: int, *arguments: object) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.training.killed_training", str(operation), *map(str, arguments)],
+        env=environment(SLOW_STEP="0.01"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+@pytest.mark.soak
+def test_a_training_killed_inside_of_its_checkpoint_writes_ends_like_an_undisturbed_one(
+    tmp_path: Path,
+) -> None:
+    experiment = f"{LINEAR}:experiment"
+    train = ("train", experiment, "--epochs", 200, "--checkpoint-seconds", 0.05, "--run")
+    run = tmp_path / "run"
+    _killed(1, *train, run)
+    for operation in np.random.default_rng(0).integers(2, 60, size=KILLED_TRAININGS).tolist():
+        _killed(operation, "resume", run, "--experiment", experiment)
+    for done in (qflock("resume", run, "--experiment", experiment), qflock(*train, tmp_path / "undisturbed")):
+        assert done.returncode == 0, done.stderr
+    np.testing.assert_allclose(losses(run), losses(tmp_path / "undisturbed"), atol=1e-6)
+    check_curves(run)
 
 
 def _kill_at_request(

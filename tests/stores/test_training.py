@@ -30,16 +30,16 @@ def _losses(store: Store) -> list[float]:
 
 
 def _wait_for_checkpoint(store: Store) -> None:
-    end = time.monotonic() + 90
+    end = time.monotonic() + 240
     while not [name for name in store.list("checkpoints") if name.endswith(".json")]:
         assert time.monotonic() < end
         time.sleep(0.1)
 
 
-def _stop_and_resume(bucket: Bucket, workers: int) -> Store:
+def _stop_and_resume(bucket: Bucket) -> Store:
     """Trains until there is a checkpoint, then goes on to the end."""
     store = Store(bucket.url("resumed/first"))
-    process = start(*QCNN, "--workers", workers, "--run", store.url)
+    process = start(*QCNN, "--workers", 2, "--run", store.url)
     _wait_for_checkpoint(store)
     os.kill(process.pid, signal.SIGTERM)
     output, _ = process.communicate(timeout=60)
@@ -47,7 +47,7 @@ def _stop_and_resume(bucket: Bucket, workers: int) -> Store:
     listed = qflock("runs", bucket.url("resumed"))
     assert listed.stdout.splitlines()[1].split()[:2] == ["first", "preempted"], listed
     assert 0 < len(_losses(store)) < STEPS
-    resumed = qflock("resume", store.url, "--workers", workers)
+    resumed = qflock("resume", store.url, "--workers", 2)
     assert resumed.returncode == 0, resumed.stderr
     return store
 
@@ -67,25 +67,22 @@ def _check_inference(store: Store) -> None:
     assert len(store.read("predictions.csv").splitlines()) == 1 + 6
 
 
-@pytest.mark.parametrize("bucket", ["gs"], indirect=True)
-def test_stopped_and_resumed(bucket: Bucket) -> None:
-    _check_finished(_stop_and_resume(bucket, workers=1))
-
-
 @pytest.mark.parametrize("bucket", ["s3"], indirect=True)
 def test_trained_by_two_workers_and_inferred(bucket: Bucket) -> None:
-    store = Store(bucket.url("whole"))
+    store = Store(bucket.url("trained/whole"))
     done = qflock(*QCNN, "--workers", 2, "--run", store.url)
     assert done.returncode == 0, done.stderr
     _check_finished(store)
     _check_inference(store)
+    listed = qflock("runs", bucket.url("trained"))
+    assert listed.stdout.splitlines()[1].split()[:3] == ["whole", "finished", str(STEPS)], listed
 
 
 @pytest.mark.soak
 def test_every_bucket_ends_like_a_folder(bucket: Bucket, tmp_path: Path) -> None:
     done = qflock(*QCNN, "--workers", 2, "--run", tmp_path / "run")
     assert done.returncode == 0, done.stderr
-    store = _stop_and_resume(bucket, workers=2)
+    store = _stop_and_resume(bucket)
     _check_finished(store)
     _check_inference(store)
     np.testing.assert_allclose(_losses(store), _losses(Store(str(tmp_path / "run"))), atol=1e-6)

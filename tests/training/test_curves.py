@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import tempfile
 import time
 from collections.abc import Callable
@@ -74,6 +75,7 @@ def test_a_resumed_run_has_each_step_once(tmp_path: Path, _local: Path) -> None:
         first.add(_record(step))
     _wait(lambda: list(run.glob("tensorboard/*")))
     first.discard()
+    first._thread.join()  # a killed process copies nothing any more
     records = [_record(step) for step in range(1, 13)]
     second = Curves(store, records[:6])
     for record in records[6:]:
@@ -112,4 +114,18 @@ def test_a_store_that_refuses_ends_the_training(tmp_path: Path, _local: Path) ->
             written.add(_record(step))
             time.sleep(0.01)
     written.discard()
+    assert not list(_local.iterdir())
+
+
+def test_a_full_local_disk_ends_the_training(tmp_path: Path, _local: Path) -> None:
+    written = Curves(Store(str(tmp_path / "run")), [])
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(StoreError, match=r"Cannot write TensorBoard's files below .*set TMPDIR"):
+            for step in range(1, 10_000):
+                written.add(_record(step))
+        written.discard()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert not list(_local.iterdir())

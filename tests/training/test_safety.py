@@ -18,7 +18,8 @@ from qflock.errors import ConfigurationError, RunError
 from qflock.training import checkpoints
 from qflock.training.data import unpack
 from qflock.training.metrics_log import read_metrics
-from qflock.training.run import read_status
+from qflock.training.ready import experiment_of
+from qflock.training.run import load_spec, read_status
 from qflock.training.state import Position, TrainingState
 from qflock.training.store import Store
 from tests.training.commands import qflock
@@ -183,36 +184,31 @@ def test_no_url_leaves_its_bucket() -> None:
         Store("memory://bucket/../other")
 
 
-def test_neither_resume_nor_infer_executes_what_a_run_holds(tmp_path: Path) -> None:
-    proof = tmp_path / "proof"
-    code = f"__import__('os').mkdir({str(proof)!r})"
-    evil = tmp_path / "evil.py"
-    evil.write_text(code)
-    spec = {
-        "format": 1,
-        "what": f"{evil}:x",
-        "arguments": {},
-        "epochs": 1,
-        "batch_size": 4,
-        "learning_rate": 0.1,
-    }
-    spec |= {"seed": 0, "checkpoint_seconds": 60.0, "keep": 3}
-    run = Store(str(tmp_path / "file"))
-    run.write("run.json", json.dumps(spec).encode())
-    run.write("validation.npz", b"")
-    for command in ("resume", "infer"):
-        done = qflock(command, run.url)
-        assert done.returncode == 2 and "is not executed without your word" in done.stderr, done.stderr
+def _spec(store: Store, **changes: Any) -> None:
+    spec = {"format": 1, "epochs": 1, "batch_size": 4, "learning_rate": 0.1, "seed": 0}
+    spec |= {"checkpoint_seconds": 60.0, "keep": 3, **changes}
+    store.write("run.json", json.dumps(spec).encode())
 
-    qcnn = {"what": "qcnn", "arguments": {"architecture": "hybrid", "qubits": 4, "examples": 20}}
-    run = Store(str(tmp_path / "circuits"))
-    run.write("run.json", json.dumps(spec | qcnn).encode())
+
+def test_an_experiment_that_a_run_names_is_not_executed(tmp_path: Path) -> None:
+    proof, evil, store = tmp_path / "proof", tmp_path / "evil.py", Store(str(tmp_path / "run"))
+    evil.write_text(f"__import__('os').mkdir({str(proof)!r})")
+    _spec(store, what=f"{evil}:x", arguments={})
+    with pytest.raises(ConfigurationError, match="is not executed without your word"):
+        experiment_of(load_spec(store))
+    assert not proof.exists()
+
+
+def test_infer_executes_nothing_that_a_circuit_holds(tmp_path: Path) -> None:
+    proof, store = tmp_path / "proof", Store(str(tmp_path / "run"))
+    _spec(store, what="qcnn", arguments={"architecture": "hybrid", "qubits": 4, "examples": 20})
+    code = f"__import__('os').mkdir({str(proof)!r})"
     operation = json.dumps({"cirq_type": "sympy.Not", "args": [code]})
     circuit = _framed(
         b"c", {"qubits": [0], "templates": [[0, 0, {"operation": operation}]], "moments": [[0]]}, []
     )
     inputs = np.array([base64.b64encode(circuit)])
-    run.write("validation.npz", _npz(inputs=inputs, labels=[1.0], weights=[1.0], circuits=np.array(True)))
-    done = qflock("infer", run.url)
+    store.write("validation.npz", _npz(inputs=inputs, labels=[1.0], weights=[1.0], circuits=np.array(True)))
+    done = qflock("infer", store.url)
     assert done.returncode == 2 and "holds a sympy.Not" in done.stderr and "Traceback" not in done.stderr
     assert not proof.exists()

@@ -9,6 +9,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,8 @@ class Curves:
     def discard(self) -> None:
         """Removes the local files; a copy that is under way is not waited for."""
         self._ended.set()
-        self._file.close()
+        with suppress(OSError):  # what a full disk has not taken
+            self._file.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _write(self, event: Event) -> None:

@@ -148,7 +148,12 @@ def _described(part: Any) -> Any:
     """An optimiser or loss by its type and settings, a function by its name."""
     if not hasattr(part, "get_config"):
         return part if isinstance(part, str) else getattr(part, "__qualname__", type(part).__qualname__)
-    return type(part).__qualname__, {k: v for k, v in part.get_config().items() if k != "name"}
+    try:
+        settings = part.get_config()
+    except NotImplementedError:  # a schedule of the user's own need not have any
+        settings = {}
+    # The name counts the optimisers of a process.
+    return type(part).__qualname__, {key: value for key, value in settings.items() if key != "name"}
 
 
 def _replicated(steps: Steps) -> list[Any]:
