@@ -62,7 +62,7 @@ def _check(run: Path, expected: Path) -> None:
 def _survives(tmp_path: Path, expected: Path, kills: int, epochs: int, seed: int) -> list[float]:
     run, steps = tmp_path / "run", tmp_path / "steps"
     process = start(
-        "train", LINE, "--epochs", epochs, "--checkpoint-seconds", 0.3, "--workers", 3, "--run", run,
+        "train", LINE, "--epochs", epochs, "--checkpoint-seconds", 0.3, "--workers", 3, "--restarts", 30, "--run", run,
         SLOW_STEP="0.03", STEPS_FILE=str(steps),
     )  # fmt: skip
     try:

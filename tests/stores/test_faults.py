@@ -118,7 +118,7 @@ def test_every_bucket_that_begins_to_refuse(bucket: Bucket, fail: Fail, code: in
 
 def _check_refused(bucket: Bucket, fail: Fail, code: int, what: str) -> None:
     store = Store(bucket.url(f"refused/{fail.status}"))
-    process = start(*TRAIN, "--run", store.url, SLOW_STEP="0.03")
+    process = start(*TRAIN, "--restarts", 0, "--run", store.url, SLOW_STEP="0.03")
     _wait_for_checkpoint(store, process)
     bucket.proxy.use(always(fail))
     _check_stopped(process, code, store.url, what)

@@ -126,9 +126,14 @@ def test_only_plain_values_are_stored_and_put_back(caplog: pytest.LogCaptureFixt
     tampered["callbacks"][0][1] |= {"path": 5, "on_epoch_end": 5, "_model": 5}
     CallbackState(model, [fresh]).restore(json.dumps(tampered).encode())
     assert fresh.path == "here" and callable(fresh.on_epoch_end) and fresh.model is None
-    for damaged in (b"?", b"[]", b'{"stop": 0, "callbacks": [["_Remembers", {"count": "text"}]]}'):
+    for damaged in (
+        b"?",
+        b"[]",
+        b"[" * 100_000,
+        b'{"stop": 0, "callbacks": [["_Remembers", {"count": "text"}]]}',
+    ):
         CallbackState(model, [fresh]).restore(damaged)
-    assert caplog.text.count("cannot be read and is left out") == 3 and fresh.count == 3
+    assert caplog.text.count("cannot be read and is left out") == 4 and fresh.count == 3
 
 
 def test_other_callbacks_are_named(caplog: pytest.LogCaptureFixture) -> None:

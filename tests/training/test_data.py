@@ -250,6 +250,9 @@ def _other_version(text: str) -> str:
     return base64.b64encode(base64.b64decode(text).replace(b"qflock1:", b"qflock7:")).decode()
 
 
+HOSTILE = json.dumps({"cirq_type": "sympy.Not", "args": ["__import__('sys').exit('executed')"]})
+
+
 def _not_a_file(path: Path) -> Any:
     (path / "data.npz").write_text("not a zip file")
     return file_examples(path / "data.npz")
@@ -271,6 +274,7 @@ BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
         lambda p: _written(p, circuits=_changed(TEXTS, 2, _other_version(TEXTS[2]))),
         r"row 2 \(from 0\): .* must be of version 1, but is of version 7",
     ),
+    "JSON that would run": (lambda p: _written(p, circuits=_changed(TEXTS, 5, HOSTILE)), r"row 5 .* holds a sympy\.Not"),
     "not a circuit": (lambda p: _written(p, circuits=_changed(TEXTS, 5, "???")), "row 5 .* cirq.to_json"),
     "other JSON": (lambda p: _written(p, circuits=_changed(TEXTS, 5, json.dumps({"a": 1}))), "row 5 .* must hold a circuit"),
     "weights too short": (lambda p: examples(FEATURES, LABELS, sample_weights=[1.0]), r"shape \(23,\), but has shape \(1,\)"),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import binascii
 import functools
-from typing import Any
 
 import cirq
 
 from qflock.circuits.tensors import deserialize, serialize
+from qflock.circuits.trees import cirq_value
 from qflock.errors import TensorFormatError
 
 
@@ -54,7 +54,9 @@ def circuit_from_text(text: str) -> bytes:
 
 def _from_json(text: str) -> bytes:
     try:
-        circuit: Any = cirq.read_json(json_text=text)
+        circuit = cirq_value(text)
+    except TensorFormatError:
+        raise
     except Exception as error:  # Cirq raises whatever the classes named in the text raise
         reason = " ".join(str(error).split())[:200]
         raise TensorFormatError(f"A circuit's JSON cannot be read by Cirq: {reason}") from None

@@ -124,6 +124,6 @@ def _last_words(
     reporter.failed(message, trace)
     print(trace + f"error: {message}", file=sys.stderr, flush=True)
     if me.chief and store:
+        stopped = code in (AGAIN, INTERRUPTED)
         with suppress(StoreError):  # what has ended the run is told already, and it may be the store
-            stopped = code in (AGAIN, INTERRUPTED)
             write_status(store, "preempted" if stopped else "failed", reporter.step, None)

@@ -58,7 +58,7 @@ class CallbackState:
                 {name: _read(value) for name, value in state.items()} for _, state in stored["callbacks"]
             ]
             stop = bool(stored["stop"])
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             log.warning("The stored state of the callbacks cannot be read and is left out: %r", error)
             return
         here = [type(callback).__name__ for callback in self._callbacks]
