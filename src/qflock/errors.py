@@ -15,6 +15,10 @@ class QflockError(Exception):
 
     exit_code: ClassVar[int] = 2
 
+    def __str__(self) -> str:
+        # What a message quotes, a gate's `repr` for instance, may have several lines.
+        return " ".join(super().__str__().split("\n"))
+
 
 class CircuitError(QflockError, ValueError):
     """A circuit that cannot be compiled: a qudit, a measurement, a noise channel, an unknown gate."""

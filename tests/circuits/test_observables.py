@@ -67,3 +67,9 @@ def test_what_is_no_observable_is_named(observables, words):
     for word in words:
         assert word in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_qudit_is_refused():
+    on_qudit = cirq.PauliSum.wrap(cirq.Z(cirq.LineQubit(0))).with_qubits(cirq.LineQid(0, 3))
+    with pytest.raises(ObservableError, match=r"must act on qubits, but .* is a qudit of dimension 3"):
+        normalise(on_qudit)

@@ -159,6 +159,19 @@ def test_a_progress_bar_appears_where_work_is_long(monkeypatch, capsys):
         assert ("1 qubits 100%" in capsys.readouterr().err) == bool(wanted)
 
 
+def test_an_observable_that_is_zero():
+    q = cirq.LineQubit(0)
+    circuit = cirq.Circuit(cirq.X(q) ** sympy.Symbol("w"))
+    values, gradient = expectation(circuit, [0.0 * cirq.Z(q), cirq.Z(q)], {"w": 0.5}, gradient=True)
+    np.testing.assert_allclose(values, [0, 0], atol=1e-6)
+    np.testing.assert_allclose(gradient["w"], [0, -np.pi], atol=1e-5)
+
+
+def test_precision_may_be_a_numpy_type():
+    q = cirq.LineQubit(0)
+    assert expectation(cirq.Circuit(cirq.X(q)), cirq.Z(q), dtype=np.complex128) == [-1]
+
+
 def test_batch_of_none():
     q = cirq.LineQubit(0)
     simulator = Simulator(cirq.Circuit(cirq.rx(sympy.Symbol("a"))(q)), cirq.Z(q))
@@ -169,6 +182,9 @@ def test_batch_of_none():
 
 Q = cirq.LineQubit(0)
 MODEL = cirq.Circuit(cirq.rx(sympy.Symbol("alpha"))(Q))
+LINE = cirq.LineQubit.range(2000)
+WIDE = cirq.Circuit(cirq.CX(a, b) ** 0.3 for a, b in itertools.pairwise(LINE))
+Z_CHAIN = cirq.PauliString({q: cirq.Y for q in LINE})
 
 
 @pytest.mark.parametrize(
@@ -185,6 +201,14 @@ MODEL = cirq.Circuit(cirq.rx(sympy.Symbol("alpha"))(Q))
             "Data must be circuits, but holds a int",
             lambda: Simulator(MODEL, cirq.Z(Q)).expectations([1.0], [3]),
         ),
+        (
+            CircuitError,
+            "must have a unitary matrix",
+            lambda: Simulator(
+                cirq.Circuit(cirq.MatrixGate(np.array([[1, 1], [0, 1]]), unitary_check=False)(Q)), cirq.Z(Q)
+            ),
+        ),
+        (MemoryBudgetError, r"needs 2\^2003 B for a state of 2000 qubits", lambda: Simulator(WIDE, Z_CHAIN)),
         (ObservableError, "empty", lambda: Simulator(MODEL, [])),
         (ObservableError, "real", lambda: Simulator(MODEL, 1j * cirq.Z(Q))),
         (CircuitError, "must be a cirq.Circuit, but is a str", lambda: Simulator("hello", cirq.Z(Q))),

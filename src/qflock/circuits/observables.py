@@ -68,14 +68,16 @@ def normalise(observables: object) -> tuple[Observable, ...]:
 
 
 def _observable(item: object, place: int) -> Observable:
-    if isinstance(item, cirq.PauliString):
-        strings = [item]
-    elif isinstance(item, cirq.PauliSum):
-        strings = list(item)
-    else:
+    if not isinstance(item, cirq.PauliString | cirq.PauliSum):
         raise ObservableError(
             f"Observable {place} must be {_ALLOWED}, but is {item!r}, a {type(item).__name__}"
         )
+    for qubit in item.qubits:
+        if qubit.dimension != 2:
+            raise ObservableError(
+                f"Observable {place} must act on qubits, but {qubit!r} is a qudit of dimension {qubit.dimension}"
+            )
+    strings = [item] if isinstance(item, cirq.PauliString) else list(item)
     constant = 0.0
     terms: list[PauliTerm] = []
     for string in strings:

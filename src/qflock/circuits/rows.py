@@ -204,6 +204,14 @@ def _matrix(gate: cirq.Gate, qubits: Qubits) -> Iterator[Part]:
     yield fixed(qubits, matrix)
 
 
+def _checked_matrix(gate: cirq.Gate, qubits: Qubits) -> Iterator[Part]:
+    """A matrix of the user's own, which Cirq takes unchecked where it is told to."""
+    matrix = cirq.unitary(gate)
+    if not np.allclose(matrix @ matrix.conj().T, np.eye(len(matrix)), atol=1e-6):
+        raise CircuitError(f"{gate!r} must have a unitary matrix, but has another one")
+    return _matrix(gate, qubits)
+
+
 def _matrix_or(symbolic: Row) -> Row:
     """A row that applies where there are symbols; without, one matrix is shorter."""
 
@@ -246,7 +254,7 @@ ROWS: Mapping[type[cirq.Gate], Row] = {
     cirq.IdentityGate: _nothing,
     cirq.WaitGate: _nothing,
     cirq.GlobalPhaseGate: _global_phase,
-    cirq.MatrixGate: _matrix,
+    cirq.MatrixGate: _checked_matrix,
     cirq.ParallelGate: _parallel,
     cirq.PhaseGradientGate: _phase_gradient,
     cirq.DensePauliString: _pauli_word,

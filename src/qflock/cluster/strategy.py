@@ -7,9 +7,10 @@ import socket
 import time
 from typing import Any
 
+from qflock import errors
 from qflock.cluster.identity import Identity, split_address
 from qflock.cluster.ports import check_port
-from qflock.errors import ConfigurationError, PreemptedError
+from qflock.errors import ConfigurationError, PreemptedError, QflockError
 
 _PROBE_SECONDS = 0.2
 
@@ -55,6 +56,20 @@ def peer_lost(error: BaseException) -> bool:
     return isinstance(error, lost) or (
         isinstance(error, tf.errors.OpError) and "Collective ops is aborted" in text
     )
+
+
+def refusal_inside(error: BaseException) -> QflockError | None:
+    """The error of qflock's own that a compiled step has raised: TensorFlow hands on its name and text alone."""
+    import tensorflow as tf
+
+    if not isinstance(error, tf.errors.OpError):
+        return None
+    for line in str(error).splitlines():
+        name, colon, message = line.strip().partition(": ")
+        kind = getattr(errors, name, None)
+        if colon and isinstance(kind, type) and issubclass(kind, QflockError):
+            return kind(message)
+    return None
 
 
 def _limit_threads(tf: Any) -> None:

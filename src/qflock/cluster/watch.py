@@ -57,12 +57,12 @@ class Watch:
                     self._silent.discard(name)
                     _wait_until_closed(link)
                 answered, refused = time.monotonic(), 0
-                continue
             except ConnectionRefusedError:
                 refused, how = refused + 1, "has ended"
+                self._silent.add(name)
             except OSError as error:
                 refused, how = 0, f"has not answered for {SILENT_SECONDS} s ({error})"
-            self._silent.add(name)
+                self._silent.add(name)
             if refused >= REFUSALS or time.monotonic() - answered > SILENT_SECONDS:
                 self._tell(f"{name} {how}")
             self._over.wait(RETRY_SECONDS)

@@ -13,7 +13,7 @@ from types import FrameType
 
 from qflock.cluster.identity import Identity
 from qflock.cluster.profiling import serve_profiles
-from qflock.cluster.strategy import join, peer_lost
+from qflock.cluster.strategy import join, peer_lost, refusal_inside
 from qflock.cluster.supervision import Reporter
 from qflock.cluster.watch import Watch
 from qflock.errors import PreemptedError, QflockError, StoreError, StoreUnreachableError
@@ -76,6 +76,8 @@ def run_worker(
     except Exception as error:
         if me.count > 1 and peer_lost(error):
             return _fail(store, me, reporter, AGAIN, f"another worker was lost ({type(error).__name__})")
+        if (refused := refusal_inside(error)) is not None:
+            return _fail(store, me, reporter, refused.exit_code, str(refused))
         line = traceback.format_exception_only(error)[-1].strip().splitlines()[-1].strip()
         return _fail(store, me, reporter, UNFORESEEN, line, traceback.format_exc())
     return 0

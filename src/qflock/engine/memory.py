@@ -11,6 +11,10 @@ ITEM_BYTES = {"complex64": 8, "complex128": 16}
 _ALWAYS_FITS = 1 << 26
 _PREFIX_SHARE = 8
 
+# Asking the system what it has left takes longer than to evaluate a small state.
+_ALWAYS_FITS = 1 << 26
+_PREFIX_SHARE = 8
+
 
 def estimate_memory(
     qubit_count: int, *, gradient: bool = True, states: int = 1, dtype: str = "complex64"
@@ -77,6 +81,15 @@ def prefix_budget(budget: int | None) -> int:
     return (available_memory() if budget is None else budget) // _PREFIX_SHARE
 
 
+def prefix_budget(budget: int | None) -> int:
+    """Bytes that one simulator may take to keep the states of data circuits: a small share of what there is.
+
+    Args:
+        budget: Bytes that all states may take; None for what the machine has left.
+    """
+    return (available_memory() if budget is None else budget) // _PREFIX_SHARE
+
+
 def _way_out(budget: int | None, one: int) -> str:
     if budget is not None:
         return f"the smallest budget that works is {one} bytes"
@@ -90,6 +103,8 @@ def readable(size: int) -> str:
         >>> readable(3 << 30)
         '3.0 GiB'
     """
+    if size >> 70:
+        return f"2^{size.bit_length() - 1} B"
     value = float(size)
     for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB"):
         if value < 1024 or unit == "PiB":

@@ -91,14 +91,14 @@ class _Group:
     words: tuple[int, ...]
     cone: Cone
     support: Support
-    cost: float
+    cost: int
 
 
 def _group(order: GateOrder, words: tuple[int, ...], support: Support, data: GateOrder | None) -> _Group:
     """With the cost as amplitudes times gates, and a floor for what any evaluation costs."""
     cone = order.cone(support)
     qubits = len(cone.support if data is None else data.cone(cone.support).support)
-    return _Group(words, cone, support, float((1 << max(6, qubits)) * (4 + len(cone.gates))))
+    return _Group(words, cone, support, (1 << max(6, qubits)) * (4 + len(cone.gates)))
 
 
 def _join(order: GateOrder, groups: Sequence[_Group], data: GateOrder | None) -> _Group:

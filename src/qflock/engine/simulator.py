@@ -141,11 +141,6 @@ class Simulator:
         self._constants = np.array([o.constant for o in self._observables])
         self._lock = threading.Lock()
         self._split(None)
-        for part in self._parts:
-            states_that_fit(
-                len(part.model.qubits), gradient=False, wanted=1, dtype=dtype, budget=memory_budget,
-                what=self._name(part),
-            )  # fmt: skip
 
     @property
     def parameter_count(self) -> int:
@@ -299,6 +294,11 @@ class Simulator:
         """Splits the model into parts that are cheap behind data circuits like this one."""
         order = None if data is None else GateOrder(data.gates)
         self._parts = parts_of(self._program, self._words, self._reductions, order) if self._words else ()
+        for part in self._parts:
+            states_that_fit(
+                len(part.model.qubits), gradient=False, wanted=1, dtype=self._settings.dtype, budget=self._settings.memory_budget,
+                what=self._name(part),
+            )  # fmt: skip
         self._seen_data = data is not None
         self._data_cones = DataCones(self._parts, self._reductions)
         self._part_words = _rectangle([part.words for part in self._parts])
@@ -452,11 +452,17 @@ def _checked_symbols(
     return names
 
 
-def _checked_settings(dtype: str, lanes: Lanes, threads: int | None, memory_budget: int | None) -> Settings:
-    if dtype not in ITEM_BYTES:
+def _checked_settings(
+    dtype: object, lanes: Lanes, threads: int | None, memory_budget: int | None
+) -> Settings:
+    try:
+        name = np.dtype(dtype).name  # type: ignore[call-overload]
+    except TypeError:
+        name = ""
+    if name not in ITEM_BYTES:
         raise EngineError(f"Argument `dtype` must be one of {', '.join(ITEM_BYTES)}, but is {dtype!r}")
     if lanes not in ("auto", "batch", "amplitude"):
         raise EngineError(f"Argument `lanes` must be one of auto, batch, amplitude, but is {lanes!r}")
     if threads is not None and threads < 1:
         raise EngineError(f"Argument `threads` must be at least 1, but is {threads}")
-    return Settings(dtype, lanes, threads or thread_count(), memory_budget)
+    return Settings(name, lanes, threads or thread_count(), memory_budget)

@@ -24,7 +24,7 @@ def number_qubits(circuit: cirq.AbstractCircuit, observables: Sequence[Observabl
 def pauli_words(
     observables: Sequence[Observable], numbers: Mapping[cirq.Qid, int]
 ) -> tuple[tuple[PauliWord, ...], NDArray[np.float64]]:
-    """The distinct Pauli words, and the coefficient of each in each observable, `(observables, words)`."""
+    """The distinct Pauli words that count, and the coefficient of each in each observable, `(observables, words)`."""
     words: dict[PauliWord, int] = {}
     entries = []
     for row, observable in enumerate(observables):
@@ -34,4 +34,5 @@ def pauli_words(
     coefficients = np.zeros((len(observables), len(words)))
     for row, column, coefficient in entries:
         coefficients[row, column] += coefficient
-    return tuple(words), coefficients
+    used = np.asarray(coefficients.any(axis=0))
+    return tuple(word for word, column in words.items() if used[column]), coefficients[:, used]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 from typing import Any
 
@@ -42,11 +43,12 @@ class AddCircuit(keras.layers.Layer):
         """Converts circuits to tensors before Keras looks at the arguments."""
         if (append is None) == (prepend is None):
             raise TensorFormatError("Exactly one of the arguments `append` and `prepend` must be given")
-        return super().__call__(_as_tensor(inputs), append=_as_tensor(append), prepend=_as_tensor(prepend))
+        return super().__call__(_as_tensor(inputs), append=_as_text(append), prepend=_as_text(prepend))
 
     def call(self, inputs: Any, append: Any = None, prepend: Any = None) -> Any:
         """Joins string tensors."""
-        first, second = (inputs, append) if prepend is None else (prepend, inputs)
+        added = _from_text(append if prepend is None else prepend)
+        first, second = (inputs, added) if prepend is None else (added, inputs)
         joined = tf.numpy_function(_join_all, [first, second], tf.string)
         joined.set_shape([None])
         return joined
@@ -63,6 +65,22 @@ def _as_tensor(circuits: Any) -> Any:
     if isinstance(circuits, cirq.AbstractCircuit):
         circuits = [circuits]
     return tf.constant([serialize(circuit) for circuit in circuits], dtype=tf.string)
+
+
+def _as_text(circuits: Any) -> Any:
+    """What is known already is kept as text, since a saved model holds its constants as such, and gives them back."""
+    if isinstance(circuits, list | tuple) and all(isinstance(item, str) for item in circuits):
+        return circuits
+    tensor = _as_tensor(circuits)
+    if tensor is None or isinstance(tensor, keras.KerasTensor) or not hasattr(tensor, "numpy"):
+        return tensor
+    return [base64.b64encode(item).decode("ascii") for item in np.ravel(tensor.numpy())]
+
+
+def _from_text(circuits: Any) -> Any:
+    if not isinstance(circuits, list | tuple):
+        return circuits
+    return tf.constant([base64.b64decode(text) for text in circuits], dtype=tf.string)
 
 
 def _join_all(first: Any, second: Any) -> Any:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+import cirq
 import numpy as np
 
-from qflock.errors import ConfigurationError, RunError
+from qflock.circuits.gates import lower_circuit
+from qflock.circuits.tensors import deserialize
+from qflock.errors import ConfigurationError, QflockError, RunError
 from qflock.training.weights import example_weights
 
 Inputs: TypeAlias = "np.ndarray | tuple[np.ndarray, ...]"
@@ -113,6 +117,8 @@ def examples(
     for array in arrays:
         check_finite("Argument `inputs`", array)
     check_finite("Argument `labels`", targets)
+    for array in arrays:
+        check_circuits("Argument `inputs`", array)
     return ArrayExamples(
         arrays if several else arrays[0], targets, example_weights(targets, sample_weights, class_weights)
     )
@@ -142,6 +148,22 @@ def check_finite(what: str, array: np.ndarray, rows: np.ndarray | None = None) -
         raise ConfigurationError(
             f"{what} must hold finite numbers, but row {row} (from 0) holds NaN or infinity; remove or replace it"
         )
+
+
+def check_circuits(what: str, array: np.ndarray) -> None:
+    """Raises what evaluating a circuit would raise, naming its row. Of long data, as many are checked as a second allows."""
+    end = time.monotonic() + _CHECK_SECONDS
+    for row, item in enumerate(array.ravel() if array.dtype == object else ()):
+        try:
+            circuit = deserialize(item)
+            if isinstance(circuit, cirq.AbstractCircuit):
+                lower_circuit(circuit)
+        except QflockError as error:
+            raise type(error)(
+                f"{what} must hold circuits, but row {row} (from 0) does not: {error}"
+            ) from None
+        if time.monotonic() > end:
+            return
 
 
 def fingerprint(data: Data) -> str:
@@ -201,4 +223,5 @@ def _array(name: str, values: Any) -> np.ndarray:
 
 
 _DIGEST_ROWS = 1024
+_CHECK_SECONDS = 1.0
 _CIRCUITS, _NUMBERS = "circuits", "numbers"
