@@ -81,15 +81,6 @@ def prefix_budget(budget: int | None) -> int:
     return (available_memory() if budget is None else budget) // _PREFIX_SHARE
 
 
-def prefix_budget(budget: int | None) -> int:
-    """Bytes that one simulator may take to keep the states of data circuits: a small share of what there is.
-
-    Args:
-        budget: Bytes that all states may take; None for what the machine has left.
-    """
-    return (available_memory() if budget is None else budget) // _PREFIX_SHARE
-
-
 def _way_out(budget: int | None, one: int) -> str:
     if budget is not None:
         return f"the smallest budget that works is {one} bytes"
