@@ -56,6 +56,6 @@ def test_memory_of_each_worker_is_flat(tmp_path: Path, count: int) -> None:
             f"{size:.0f}" for size in itertools.islice(sizes, 0, None, max(1, len(sizes) // 12))
         )
         print(
-            f"worker {worker}: {first:.1f}, later {last:.1f} MiB after {steps} steps ({growth[-1]:+.2%} beyond what is kept); over time {shown}"
+            f"worker {worker}: {first:.1f}, later {last:.1f} MiB after {steps} steps ({growth[-1]:+.2%}): {shown}"
         )
     assert max(growth) <= 0.02
