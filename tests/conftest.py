@@ -6,6 +6,9 @@ import os
 
 import pytest
 
+# Tools of the system that some tests need are outside of a user's path on some machines.
+os.environ["PATH"] = os.environ.get("PATH", "") + os.pathsep + os.pathsep.join(("/usr/sbin", "/sbin"))
+
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 # Several test processes share the cores: a thread that waits must not spin.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")

@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-FOLDER = Path(os.environ["QFLOCK_STAND_IN"])
+FOLDER = Path(os.environ.get("QFLOCK_STAND_IN", "."))
 NOUNS = {
     ("artifacts", "repositories"): "repositories",
     ("iam", "service-accounts"): "accounts",
@@ -142,4 +142,5 @@ def main(words):
         print(json.dumps(answer))
 
 
-main(sys.argv[1:])
+if __name__ == "__main__":
+    main(sys.argv[1:])

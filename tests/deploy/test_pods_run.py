@@ -17,6 +17,7 @@ from qflock.deploy.spec import Experiment, JobSpec, Resources
 from tests.deploy.small_cluster.cluster import Cluster, cluster
 from tests.deploy.small_cluster.job_controller import JobController
 from tests.deploy.small_cluster.kubelet import Pod, wait_until
+from tests.deploy.small_cluster.node import missing_tools
 
 WHAT = Path(__file__).with_name("gated_qcnn.py")
 EPOCHS, BATCHES = 6, 2  # 14 training examples
@@ -40,6 +41,7 @@ def here(tmp_path: Path) -> Iterator[Cluster]:
         print(*(f"--- {pod.name} ({pod.exit_code()})\n{pod.log()}" for pod in running.pods), sep="\n")
 
 
+@pytest.mark.skipif(bool(missing_tools()), reason=missing_tools())
 @pytest.mark.timeout(900)
 def test_the_life_of_a_job(here: Cluster) -> None:
     spec = job_for(gate=here.image / "open")

@@ -92,7 +92,16 @@ def test_resumed_on_two_workers(tmp_path: Path, undisturbed: tuple[TrainingState
         "--learning-rate",
         SPEC.learning_rate,
     )
-    stopped = qflock("train", f"{LINEAR}:remembering", *arguments, "--run", run, STOP_AT=str(STEPS * 7 + 1))
+    stopped = qflock(
+        "train",
+        f"{LINEAR}:remembering",
+        *arguments,
+        "--run",
+        run,
+        "--restarts",
+        0,
+        STOP_AT=str(STEPS * 7 + 1),
+    )
     assert stopped.returncode == 143, stopped.stderr
     done = qflock("resume", run, "--workers", 2, "--experiment", f"{LINEAR}:remembering")
     assert done.returncode == 0, done.stderr

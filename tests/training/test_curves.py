@@ -155,11 +155,11 @@ def test_a_store_that_refuses_ends_the_training(tmp_path: Path, _local: Path) ->
 
 
 def test_a_full_local_disk_ends_the_training(tmp_path: Path, _local: Path) -> None:
-    written = Curves(Store(str(tmp_path / "run")), [])
+    written = Curves(Store(str(tmp_path / "run")), [], 0)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
     try:
-        with pytest.raises(StoreError, match=r"Cannot write TensorBoard's files below .*set TMPDIR"):
+        with pytest.raises(StoreError, match=r"Cannot write TensorBoard's files below .*made in TMPDIR"):
             for step in range(1, 10_000):
                 written.add(_record(step))
         written.discard()

@@ -21,8 +21,8 @@ from qflock.circuits.shapes import Shape, qubit_content, read_qubit, read_shape,
 from qflock.errors import TensorFormatError
 
 VERSION = 1
-_MAGIC = b"qflock"
-_HEADER = _MAGIC + b"%d:" % VERSION
+MAGIC = b"qflock"
+_HEADER = MAGIC + b"%d:" % VERSION
 _FRAME = struct.Struct("<II")  # checksum of all that follows it, count of numbers
 
 
@@ -105,8 +105,8 @@ def _unframed(data: bytes) -> tuple[bytes, tuple[float, ...], bytes]:
 def _check_header(data: bytes) -> None:
     if data.startswith(_HEADER):
         return
-    version, colon, _ = data[len(_MAGIC) : len(_MAGIC) + 8].partition(b":")
-    if data.startswith(_MAGIC) and colon and version.isdigit():
+    version, colon, _ = data[len(MAGIC) : len(MAGIC) + 8].partition(b":")
+    if data.startswith(MAGIC) and colon and version.isdigit():
         raise TensorFormatError(
             f"A serialised circuit must be of version {VERSION}, but is of version {int(version)}; "
             "make it again with this version's convert_to_tensor"

@@ -16,6 +16,8 @@ from qflock.engine.watch import watch
 
 Lanes = Literal["auto", "batch", "amplitude"]
 
+# Of one amplitude and block, and the least that is worth a thread of its own.
+_GRADIENT_SECONDS, _VALUE_SECONDS, _LEAST_SECONDS = 1.2e-9, 0.3e-9, 150e-6
 _BATCH_LANE_QUBITS = 13  # beyond, `width` states at once leave the second-level cache
 
 
@@ -77,7 +79,7 @@ def evaluate(
     gradient = None if upstream is None else np.zeros(angles.shape)
     if samples == 0:
         return Result(values, gradient)
-    layout = _layout(module, model.bits, samples, angles.ndim == 2, upstream is not None, settings, what)
+    layout = _layout(module, model, samples, angles.ndim == 2, upstream is not None, settings, what)
     kind = "forward" if upstream is None else "backward"
     with watch.span(kind, qubits=model.bits, batch=samples, threads=layout.threads):
         module.evaluate(
@@ -108,13 +110,14 @@ class _Layout:
 
 
 def _layout(
-    module: Any, bits: int, samples: int, per_sample: bool, gradient: bool, settings: Settings, what: str
+    module: Any, model: Any, samples: int, per_sample: bool, gradient: bool, settings: Settings, what: str
 ) -> _Layout:
     width = 2 * module.vector_bytes // ITEM_BYTES[settings.dtype]
     lane_qubits = width.bit_length() - 1
     # Two slices, of the state and of the co-state, in half of the second-level cache.
     slice_bits = (second_level_cache() // 4 // (2 * module.vector_bytes)).bit_length() - 1
-    threads = settings.threads
+    bits = model.bits
+    threads = _worth_their_waking(settings.threads, samples * model.block_count << bits, gradient)
     if not per_sample and _prefer_batch_lanes(bits, samples, width, threads, settings.lanes):
         group_qubits = bits + lane_qubits
         fit = states_that_fit(
@@ -132,6 +135,12 @@ def _layout(
         spread = math.ceil(math.log2(threads)) + 1 if threads > 1 else 0
         return _Layout(False, True, threads, max(4, min(slice_bits, row_bits - spread)))
     return _Layout(False, False, fit, slice_bits)
+
+
+def _worth_their_waking(threads: int, work: int, gradient: bool) -> int:
+    """Threads for some work, in amplitudes times blocks: to wake one that sleeps takes as long as 0.1 ms of work."""
+    seconds = work * (_GRADIENT_SECONDS if gradient else _VALUE_SECONDS)
+    return max(1, min(threads, int(seconds / _LEAST_SECONDS)))
 
 
 def _prefer_batch_lanes(bits: int, samples: int, width: int, threads: int, lanes: Lanes) -> bool:

@@ -62,7 +62,9 @@ def loads(
     program, _ = lower(circuit, numbers)
     order = GateOrder(lower(cirq.Circuit() if data is None else data, numbers)[0].gates)
     found: dict[object, Load] = {}
-    for part in parts_of(program, pauli_words(measured, numbers)[0], used):
+    for part in parts_of(
+        program, pauli_words(measured, numbers)[0], used, order if data is not None else None
+    ):
         cone = data_cone(part, order, program.qubit_count, used)
         key = (part.key, cone.key) if used.dedupe else len(found)
         found[key] = Load(len(cone.qubits), len(part.model.gates) + len(cone.gates))

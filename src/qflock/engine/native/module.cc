@@ -131,6 +131,7 @@ NB_MODULE(QFLOCK_MODULE, m) {
       .def(nb::init<const Program&, const Observables&>())
       .def_prop_ro("bits", [](const Model& model) { return model.program.bits; })
       .def_prop_ro("observable_count", [](const Model& model) { return model.observables.count; })
+      .def_prop_ro("block_count", [](const Model& model) { return model.program.blocks.size() + model.readouts.size(); })
       .def_prop_ro("readout_count", [](const Model& model) { return model.readouts.size(); });
   nb::class_<StateBudget>(m, "StateBudget").def(nb::init<int64_t>()).def_prop_ro("left", [](const StateBudget& b) {
     return b.left.load();
