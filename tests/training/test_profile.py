@@ -46,7 +46,7 @@ def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     printed = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
     assert {line["event"] for line in printed} - {"busy"} == {"epoch", "checkpoint"}
     assert printed[0]["alive"] == printed[0]["workers"] == 2
-    assert printed[-1]["event"] == "checkpoint"
+    assert "checkpoint" in {line["event"] for line in printed[-3:]}
 
 
 def traced(file: Path) -> list[dict[str, Any]]:

@@ -18,6 +18,8 @@ from qflock.errors import ConfigurationError, RunError, StoreError
 from qflock.training.run import load_spec, read_status
 from qflock.training.store import Store
 
+_ATTEMPTS = 2
+
 ADDRESSES = "profiler"
 SESSIONS = "tensorboard/plugins/profile"
 log = logging.getLogger("qflock")
@@ -75,13 +77,14 @@ def capture(store: Store, seconds: float) -> Captured:
         RunError: If there is no such run, it does not run, or no worker gives anything.
     """
     addresses = addresses_of(store)
-    with tempfile.TemporaryDirectory(prefix="qflock-profile-") as folder:
-        problem = _trace(list(addresses.values()), folder, seconds)
-        # TensorFlow leaves out a worker that does not answer without a word: only files count.
-        files = {path.name: path for path in Path(folder).rglob("*.xplane.pb")}
-        found = {w: files.get(f"{a.replace(':', '_')}.xplane.pb") for w, a in addresses.items()}
-        contents = {worker: path.read_bytes() for worker, path in found.items() if path is not None}
-    silent = {worker: a for worker, a in addresses.items() if not contents.get(worker)}
+    contents: dict[int, bytes] = {}
+    silent, problem = addresses, ""
+    for _ in range(_ATTEMPTS):  # a worker may just be busy with a profile of its own
+        found, problem = _captured(silent, seconds)
+        contents |= found
+        silent = {worker: a for worker, a in addresses.items() if not contents.get(worker)}
+        if not silent:
+            break
     if len(silent) == len(addresses):
         names = ", ".join(f"worker {w} ({a})" for w, a in silent.items())
         raise RunError(
@@ -92,6 +95,16 @@ def capture(store: Store, seconds: float) -> Captured:
     for worker, content in contents.items():
         store.write(f"{SESSIONS}/{session}/worker-{worker}.xplane.pb", content)
     return Captured(session, {worker: len(content) for worker, content in contents.items()}, silent)
+
+
+def _captured(addresses: Mapping[int, str], seconds: float) -> tuple[dict[int, bytes], str]:
+    """What each worker gives, and what TensorFlow says about it."""
+    with tempfile.TemporaryDirectory(prefix="qflock-profile-") as folder:
+        problem = _trace(list(addresses.values()), folder, seconds)
+        # TensorFlow leaves out a worker that does not answer without a word: only files count.
+        files = {path.name: path for path in Path(folder).rglob("*.xplane.pb")}
+        found = {w: files.get(f"{a.replace(':', '_')}.xplane.pb") for w, a in addresses.items()}
+        return {worker: path.read_bytes() for worker, path in found.items() if path is not None}, problem
 
 
 def addresses_of(store: Store) -> dict[int, str]:

@@ -14,10 +14,14 @@ from typing import Any
 import yaml
 from gcp_storage_emulator.settings import STORAGE_DIR
 
+import qflock
 from tests.deploy.small_cluster import kubelet
 from tests.deploy.small_cluster.job_controller import JobController
 from tests.deploy.small_cluster.node import GATEWAY, Node, node
 from tests.deploy.small_cluster.rules import Endpoint, names, packet_filter
+
+# The package that runs these tests, be it installed or a folder of sources.
+INSTALLED = Path(qflock.__file__).parents[1]
 
 Manifest = dict[str, Any]
 BUCKET_PORT = 9023
@@ -46,7 +50,7 @@ class Cluster:
         self.hosts = folder / "hosts"
         self.buckets = folder / "buckets" / STORAGE_DIR
         self.environment = {
-            "PYTHONPATH": f"{kubelet.CHECKOUT}/src",
+            "PYTHONPATH": str(INSTALLED),
             "STORAGE_EMULATOR_HOST": f"http://{GATEWAY}:{BUCKET_PORT}",
             "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false",
             "TF_CPP_MIN_LOG_LEVEL": "3",
