@@ -65,7 +65,7 @@ def refusal_inside(error: BaseException) -> QflockError | None:
     if not isinstance(error, tf.errors.OpError):
         return None
     for line in str(error).splitlines():
-        name, colon, message = line.strip().partition(": ")
+        name, colon, message = line.rpartition("}} ")[2].strip().partition(": ")
         kind = getattr(errors, name, None)
         if colon and isinstance(kind, type) and issubclass(kind, QflockError):
             return kind(message)
