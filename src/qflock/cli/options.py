@@ -11,6 +11,15 @@ from qflock.training.progress import Display
 from qflock.training.step_range import StepRange
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Folder or URL (gs://, s3://) of the run.")]
+What = Annotated[
+    str, typer.Argument(metavar="WHAT", help="`qcnn`, or `my_file.py:experiment` for your own model.")
+]
+Architecture = Annotated[str, typer.Option(help="Of the QCNN: hybrid, multi-filter or full.")]
+Qubits = Annotated[int, typer.Option(help="Width of the QCNN, at least 4.")]
+Examples = Annotated[int, typer.Option(help="Circuits for the QCNN; 70 % are for training.")]
+Epochs = Annotated[int, typer.Option(help="Passes over the training examples.")]
+BatchSize = Annotated[int, typer.Option(help="Examples of one step, over all workers together.")]
+CheckpointSeconds = Annotated[float, typer.Option(help="Longest time between two checkpoints.")]
 Workers = Annotated[
     int, typer.Option(help="Worker processes on this machine. Without effect where TF_CONFIG is set.")
 ]

@@ -10,14 +10,12 @@ from qflock.cli import options
 
 
 def plan(
-    what: Annotated[
-        str, typer.Argument(metavar="WHAT", help="`qcnn`, or `my_file.py:experiment` for your own model.")
-    ] = "qcnn",
-    architecture: Annotated[str, typer.Option(help="Of the QCNN: hybrid, multi-filter or full.")] = "hybrid",
-    qubits: Annotated[int, typer.Option(help="Width of the QCNN, at least 4.")] = 8,
-    examples: Annotated[int, typer.Option(help="Circuits for the QCNN; 70 % are for training.")] = 160,
-    epochs: Annotated[int, typer.Option(help="Passes over the training examples.")] = 50,
-    batch_size: Annotated[int, typer.Option(help="Examples of one step, over all workers together.")] = 32,
+    what: options.What = "qcnn",
+    architecture: options.Architecture = "hybrid",
+    qubits: options.Qubits = 8,
+    examples: options.Examples = 160,
+    epochs: options.Epochs = 50,
+    batch_size: options.BatchSize = 32,
     workers: Annotated[int, typer.Option(help="Workers, each on a node of its own.")] = 2,
     node_type: Annotated[
         list[str] | None,
@@ -31,7 +29,7 @@ def plan(
     preemptions_per_hour: Annotated[
         float, typer.Option(help="How often one node is taken away or fails.")
     ] = 0.0,
-    checkpoint_seconds: Annotated[float, typer.Option(help="Longest time between two checkpoints.")] = 60.0,
+    checkpoint_seconds: options.CheckpointSeconds = 60.0,
     network_latency: Annotated[float, typer.Option(help="Seconds of one hop between two nodes.")] = 1e-4,
     node_start: Annotated[float, typer.Option(help="Seconds until a node is there with its image.")] = 60.0,
     seconds: Annotated[

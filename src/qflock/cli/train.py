@@ -11,23 +11,21 @@ from qflock.errors import ConfigurationError
 
 
 def train(
-    what: Annotated[
-        str, typer.Argument(metavar="WHAT", help="`qcnn`, or `my_file.py:experiment` for your own model.")
-    ] = "",
+    what: options.What = "",
     run: Annotated[
         str, typer.Option(help="New folder or URL (gs://, s3://) that holds everything about the run.")
     ] = "",
     job: Annotated[str, typer.Option(help="Job file: what to train and where; in place of WHAT.")] = "",
-    architecture: Annotated[str, typer.Option(help="Of the QCNN: hybrid, multi-filter or full.")] = "hybrid",
-    qubits: Annotated[int, typer.Option(help="Width of the QCNN, at least 4.")] = 8,
-    examples: Annotated[int, typer.Option(help="Circuits for the QCNN; 70 % are for training.")] = 160,
-    epochs: Annotated[int, typer.Option(help="Passes over the training examples.")] = 50,
-    batch_size: Annotated[int, typer.Option(help="Examples of one step, over all workers together.")] = 32,
+    architecture: options.Architecture = "hybrid",
+    qubits: options.Qubits = 8,
+    examples: options.Examples = 160,
+    epochs: options.Epochs = 50,
+    batch_size: options.BatchSize = 32,
     learning_rate: Annotated[float, typer.Option(help="Of the optimiser.")] = 0.02,
     seed: Annotated[
         int, typer.Option(help="Of data, initial weights and order. Same seed, same losses.")
     ] = 0,
-    checkpoint_seconds: Annotated[float, typer.Option(help="Longest time between two checkpoints.")] = 60.0,
+    checkpoint_seconds: options.CheckpointSeconds = 60.0,
     keep: Annotated[int, typer.Option(help="How many checkpoints are kept.")] = 3,
     workers: options.Workers = 1,
     start_timeout: options.StartTimeout = 300.0,

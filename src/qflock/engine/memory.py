@@ -11,10 +11,6 @@ ITEM_BYTES = {"complex64": 8, "complex128": 16}
 _ALWAYS_FITS = 1 << 26
 _PREFIX_SHARE = 8
 
-# Asking the system what it has left takes longer than to evaluate a small state.
-_ALWAYS_FITS = 1 << 26
-_PREFIX_SHARE = 8
-
 
 def estimate_memory(
     qubit_count: int, *, gradient: bool = True, states: int = 1, dtype: str = "complex64"
