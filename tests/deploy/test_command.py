@@ -112,7 +112,7 @@ BAD = {
     "local store": ('name = "tiny"\nstore = "runs/tiny"', "a local folder ends with its pod"),
     "memory": (
         LEAST + '[experiment]\narchitecture = "full"\nqubits = 30',
-        "Key `resources.memory` must be at least 16.9 GiB for 30 qubits, but is 4Gi",
+        "Key `resources.memory` must be at least 17.1 GiB for 30 qubits, but is 4Gi",
     ),
 }
 

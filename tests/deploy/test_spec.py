@@ -62,14 +62,14 @@ def test_a_cluster_needs_a_remote_store(store: str) -> None:
 
 def test_memory_too_small_is_refused_with_the_estimate() -> None:
     text = 'name = "a"\nstore = "gs://b/a"\n[experiment]\narchitecture = "full"\nqubits = 30'
-    with pytest.raises(MemoryBudgetError, match=r"16\.9 GiB for 30 qubits, but is 4Gi"):
+    with pytest.raises(MemoryBudgetError, match=r"17\.1 GiB for 30 qubits, but is 4Gi"):
         check_for_cluster(parse_job(text))
     check_for_cluster(parse_job(text + '\n[resources]\nmemory = "20Gi"'))
 
 
 def test_memory_too_small_for_tensorflow_is_refused_whatever_is_trained() -> None:
     text = 'name = "a"\nstore = "gs://b/a"\n[resources]\nmemory = "512Mi"'
-    with pytest.raises(MemoryBudgetError, match=r"896\.0 MiB for 8 qubits, but is 512Mi"):
+    with pytest.raises(MemoryBudgetError, match=r"1\.1 GiB for 8 qubits, but is 512Mi"):
         check_for_cluster(parse_job(text))
     with pytest.raises(MemoryBudgetError):
         check_for_cluster(parse_job(text + '\n[experiment]\nwhat = "my.py:experiment"'))
