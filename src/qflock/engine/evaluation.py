@@ -18,7 +18,6 @@ Lanes = Literal["auto", "batch", "amplitude"]
 
 # Of one amplitude and block, and the least that is worth a thread of its own.
 _GRADIENT_SECONDS, _VALUE_SECONDS, _LEAST_SECONDS = 1.2e-9, 0.3e-9, 150e-6
-_BATCH_LANE_QUBITS = 13  # beyond, `width` states at once leave the second-level cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +113,12 @@ def _layout(
 ) -> _Layout:
     width = 2 * module.vector_bytes // ITEM_BYTES[settings.dtype]
     lane_qubits = width.bit_length() - 1
-    # Two slices, of the state and of the co-state, in half of the second-level cache.
-    slice_bits = (second_level_cache() // 4 // (2 * module.vector_bytes)).bit_length() - 1
+    # Two slices, of the state and of the co-state, fill the second-level cache: smaller ones are copied more often than
+    # they save.
+    slice_bits = (second_level_cache() // 2 // (2 * module.vector_bytes)).bit_length() - 1
     bits = model.bits
     threads = _worth_their_waking(settings.threads, samples * model.block_count << bits, gradient)
-    if not per_sample and _prefer_batch_lanes(bits, samples, width, threads, settings.lanes):
+    if not per_sample and _prefer_batch_lanes(bits, slice_bits, samples, width, threads, settings.lanes):
         group_qubits = bits + lane_qubits
         fit = states_that_fit(
             group_qubits, gradient=gradient, wanted=threads, dtype=settings.dtype,
@@ -143,11 +143,14 @@ def _worth_their_waking(threads: int, work: int, gradient: bool) -> int:
     return max(1, min(threads, int(seconds / _LEAST_SECONDS)))
 
 
-def _prefer_batch_lanes(bits: int, samples: int, width: int, threads: int, lanes: Lanes) -> bool:
-    """Batch lanes cost whole groups of samples; amplitude lanes cost more per sample on small states."""
+def _prefer_batch_lanes(
+    bits: int, slice_bits: int, samples: int, width: int, threads: int, lanes: Lanes
+) -> bool:
+    """Batch lanes cost whole groups of samples; amplitude lanes cost more per sample on small states, but stay in the
+    cache where `width` states at once do not."""
     if lanes != "auto":
         return lanes == "batch"
-    if bits > _BATCH_LANE_QUBITS:
+    if bits > slice_bits:
         return False
     grouped = math.ceil(math.ceil(samples / width) / threads) * width
     one_by_one = math.ceil(samples / threads) * (1.1 + 4.0 / (1 << max(0, bits - 5)))

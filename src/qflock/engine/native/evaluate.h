@@ -59,6 +59,7 @@ template <class T> class Evaluator {
  private:
   // The matrices that angles determine.
   struct Matrices {
+    std::vector<complexd> unitary;
     MatrixSet<T> forward, inverse;
     std::vector<T> readout_re, readout_im;  // H = U^+ P U of each readout
     std::vector<complexd> readout_after;    // P U
@@ -97,16 +98,16 @@ template <class T> class Evaluator {
     return std::vector<std::vector<complexd>>(size_t(threads), std::vector<complexd>(gradient ? size : 0));
   }
   void load(const double* angles, Matrices& to) const {
-    std::vector<complexd> matrices(program.matrix_elements);
-    program.matrices(angles, matrices.data());
-    to.forward.load(program.templates, matrices, false);
-    if (gradient) to.inverse.load(program.templates, matrices, true);
+    to.unitary.resize(program.matrix_elements);
+    program.matrices(angles, to.unitary.data());
+    to.forward.load(program.templates, to.unitary, false);
+    if (gradient) to.inverse.load(program.templates, to.unitary, true);
     const size_t size = 16 * model.readouts.size();
     to.readout_re.resize(size);
     to.readout_im.resize(size);
     to.readout_after.resize(size);
     for (size_t k = 0; k < model.readouts.size(); k++) {
-      const complexd* u = matrices.data() + program.templates[model.readouts[k].block.templ].offset;
+      const complexd* u = to.unitary.data() + program.templates[model.readouts[k].block.templ].offset;
       complexd* after = to.readout_after.data() + 16 * k;
       model.readouts[k].after(4, u, after);
       for (int a = 0; a < 4; a++)
@@ -160,8 +161,8 @@ template <class T> class Evaluator {
   // The state that a data circuit prepares, in amplitude lanes.
   void prepare_data(const Program& circuit, Row* psi, int threads) const {
     ground_state(psi, ptrdiff_t(1) << (program.bits - L::qubits), false, threads);
-    Sweeper<T>::forward(circuit, circuit.schedule(L::qubits, options.slice_bits), circuit.template constant<T>(), psi, threads,
-                        nullptr);
+    Sweeper<T>::forward(circuit, circuit.schedule(L::qubits, options.slice_bits), circuit.template constant<T>(), psi, true,
+                        threads, nullptr);
   }
   static const Row* kept_state(const DataTable::Entry& entry) { return entry.kept ? entry.state.template get<Row>() : nullptr; }
 
@@ -185,7 +186,7 @@ template <class T> class Evaluator {
     if (batch.angles_per_sample) load(angles, own);
     const Matrices& matrices = batch.angles_per_sample ? own : shared;
     const Progress share = [&](double part) { if (progress && threads > 1) stage(s, 0.0, 0.3, part); };
-    Sweeper<T>::forward(program, schedule, matrices.forward, psi, threads, &share);
+    Sweeper<T>::forward(program, schedule, matrices.forward, psi, batch.data == nullptr, threads, &share);
 
     std::vector<double> lanes(size_t(obs.count) * width * threads, 0.0);
     each_part(rows, threads, [&](ptrdiff_t begin, ptrdiff_t end, int part) {
@@ -222,7 +223,7 @@ template <class T> class Evaluator {
     add_up(G);
     add_up(gathered);
     add_readouts(matrices, gathered[0], G[0]);
-    program.contract(angles, G[0].data(), gradient + s * program.expressions);
+    program.contract(angles, matrices.unitary.data(), G[0].data(), gradient + s * program.expressions);
   }
 
   // Sweeps number the threads of their own team: one thread among many that have a sample each is number 0 to them.
@@ -272,7 +273,7 @@ template <class T> class Evaluator {
     Row* psi = w.psi.template rows<Row>(size_t(rows));
     if (batch.data == nullptr) ground_state(psi, rows, true, 1);
     else fill_lanes(psi, first, filled);
-    Sweeper<T>::forward(program, schedule, shared.forward, psi, 1, nullptr);
+    Sweeper<T>::forward(program, schedule, shared.forward, psi, batch.data == nullptr, 1, nullptr);
 
     std::vector<double> lanes(size_t(obs.count) * width, 0.0), weights(size_t(obs.count) * width, 0.0);
     Measure<T>::expectations(obs, psi, 0, rows, 0, lanes.data());
@@ -332,7 +333,7 @@ template <class T> class Evaluator {
     add_up(transition);
     add_up(read);
     add_readouts(shared, read[0], transition[0]);
-    program.contract(batch.angles, transition[0].data(), gradient);
+    program.contract(batch.angles, shared.unitary.data(), transition[0].data(), gradient);
   }
 };
 

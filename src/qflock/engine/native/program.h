@@ -37,6 +37,7 @@ struct Block {
   Placement at;
   bool undone = false;     // the adjoint pass has to un-apply it
   bool trainable = false;  // and to gather its gradient
+  int reach = 0;           // row bits of its slice that can be set by now in a state that began at |0...0>
 };
 
 // The matrices of all templates in the precision T of the states.
@@ -151,9 +152,9 @@ class Program {
   // dE/dx += 2 Re tr(dU/dx G^T) for each template's G, where U = F_k ... F_1. Moving M = (F_{j-1}..F_1) G^T (F_k..F_{j+1})
   // from one factor to the next, M <- F M F^+ costs two small products per factor, whatever the number of angles.
   // With the generator H of a rotation F, dF/dx = i pi H F.
-  void contract(const double* x, const complexd* G, double* gradient) const {
-    std::vector<complexd> factor, u(matrix_elements), M, A, B;
-    matrices(x, u.data());
+  // u: the templates' unitaries at x.
+  void contract(const double* x, const complexd* u, const complexd* G, double* gradient) const {
+    std::vector<complexd> factor, M, A, B;
     for (const auto& t : templates) {
       if (!t.trainable) continue;
       const int d = t.dim;
@@ -162,7 +163,7 @@ class Program {
       // F_1 M_1 = G^T (F_k ... F_1) F_1^+ ... so start from N_0 = G^T U, where N_j = F_j..F_1 G^T F_k..F_{j+1}.
       for (int a = 0; a < d; a++)
         for (int b = 0; b < d; b++) A[size_t(a) * d + b] = G[t.offset + size_t(b) * d + a];
-      product(d, A.data(), u.data() + t.offset, M.data());
+      product(d, A.data(), u + t.offset, M.data());
       for (const auto& f : t.factors) {
         const complexd* m = factor_matrix(t, f, x, factor);
         // N_j = F N_{j-1} F^+
@@ -201,18 +202,26 @@ class Program {
     return scratch.data();
   }
 
-  // c = a b, spelt out: std::complex's own product checks for infinities.
+  // c = a b, spelt out: std::complex's own product checks for infinities. The size that nearly all blocks have is known
+  // to the compiler, which makes vectors of its rows.
   static void product(int d, const complexd* a, const complexd* b, complexd* c) {
-    for (int i = 0; i < d; i++)
-      for (int j = 0; j < d; j++) {
-        double re = 0, im = 0;
-        for (int k = 0; k < d; k++) {
-          const complexd &p = a[size_t(i) * d + k], &q = b[size_t(k) * d + j];
-          re += p.real() * q.real() - p.imag() * q.imag();
-          im += p.real() * q.imag() + p.imag() * q.real();
+    if (d == 4) sized_product<4>(d, a, b, c);
+    else sized_product<0>(d, a, b, c);
+  }
+  template <int D> static void sized_product(int d, const complexd* a, const complexd* b, complexd* __restrict c) {
+    const int n = D ? D : d;
+    for (int i = 0; i < n; i++) {
+      double* row = reinterpret_cast<double*>(c + size_t(i) * n);
+      std::fill_n(row, 2 * n, 0.0);
+      for (int k = 0; k < n; k++) {
+        const double re = a[size_t(i) * n + k].real(), im = a[size_t(i) * n + k].imag();
+        const double* of = reinterpret_cast<const double*>(b + size_t(k) * n);
+        for (int j = 0; j < n; j++) {
+          row[2 * j] += re * of[2 * j] - im * of[2 * j + 1];
+          row[2 * j + 1] += re * of[2 * j + 1] + im * of[2 * j];
         }
-        c[size_t(i) * d + j] = complexd(re, im);
       }
+    }
   }
 };
 

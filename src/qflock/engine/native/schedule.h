@@ -16,6 +16,8 @@ namespace qflock {
 struct Sweep {
   std::vector<int> row_bits;    // ascending
   std::vector<Block> blocks;    // placed inside the slice
+  std::vector<int> outer;       // the other row bits, ascending
+  std::vector<int> outer_set;   // those of them that can be set by now in a state that began at |0...0>
   bool differentiated = false;  // the adjoint pass has work in it
   bool undone = false;          // and changes the states
 };
@@ -79,6 +81,31 @@ inline Sweep take_sweep(std::vector<Block>& left, int lane_bits, int row_bits, i
   return sweep;
 }
 
+// A state that begins at |0...0> is zero wherever a bit is set that no block has touched yet. Its first sweeps leave those
+// amplitudes alone, so that a chain of blocks, as of a cluster state, costs about two of them instead of one for each qubit.
+inline void mark_reach(Schedule& schedule) {
+  std::vector<char> touched(size_t(schedule.row_bits), 0);
+  for (auto& sweep : schedule.sweeps) {
+    for (int b = 0; b < schedule.row_bits; b++) {
+      if (std::binary_search(sweep.row_bits.begin(), sweep.row_bits.end(), b)) continue;
+      sweep.outer.push_back(b);
+      if (touched[b]) sweep.outer_set.push_back(b);
+    }
+    int reach = 0;
+    for (size_t j = 0; j < sweep.row_bits.size(); j++)
+      if (touched[sweep.row_bits[j]]) reach = int(j) + 1;
+    for (auto& block : sweep.blocks) {
+      int rows[max_block_qubits];
+      const int count = row_bits_of(block.at, schedule.lane_bits, rows);
+      for (int k = 0; k < count; k++) {
+        touched[sweep.row_bits[rows[k]]] = 1;
+        reach = std::max(reach, rows[k] + 1);
+      }
+      block.reach = reach;
+    }
+  }
+}
+
 inline Schedule make_schedule(const Program& program, int lane_bits, int slice_bits) {
   Schedule schedule;
   schedule.lane_bits = lane_bits;
@@ -91,6 +118,7 @@ inline Schedule make_schedule(const Program& program, int lane_bits, int slice_b
       sweep.undone = sweep.undone || b.undone;
       sweep.differentiated = sweep.differentiated || b.undone || b.trainable;
     }
+  mark_reach(schedule);
   return schedule;
 }
 

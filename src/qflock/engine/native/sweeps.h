@@ -17,14 +17,16 @@ template <class T> class Sweeper {
  public:
   using Row = typename Lanes<T>::Row;
 
-  static void forward(const Program& program, const Schedule& schedule, const MatrixSet<T>& u, Row* psi, int threads,
-                      const Progress* progress) {
+  // ground: psi is |0...0>.
+  static void forward(const Program& program, const Schedule& schedule, const MatrixSet<T>& u, Row* psi, bool ground,
+                      int threads, const Progress* progress) {
     for (size_t s = 0; s < schedule.sweeps.size(); s++) {
       const Sweep& sweep = schedule.sweeps[s];
-      each_slice(schedule, sweep, psi, static_cast<Row*>(nullptr), Changes::psi, threads, [&](Row* x, Row*, ptrdiff_t rows, int) {
+      const auto apply = [&](Row* x, Row*, ptrdiff_t rows, int) {
         for (const auto& b : sweep.blocks)
-          Kernel<T>::apply(x, rows, schedule.lane_bits, b.at, u.of(program.templates[b.templ]));
-      });
+          Kernel<T>::apply(x, ground ? ptrdiff_t(1) << b.reach : rows, schedule.lane_bits, b.at, u.of(program.templates[b.templ]));
+      };
+      each_slice(sweep, ground ? sweep.outer_set : sweep.outer, psi, static_cast<Row*>(nullptr), Changes::psi, threads, apply);
       if (progress) (*progress)(double(s + 1) / double(schedule.sweeps.size()));
     }
   }
@@ -36,7 +38,7 @@ template <class T> class Sweeper {
     for (int s = count - 1; s >= 0; s--) {
       const Sweep& sweep = schedule.sweeps[s];
       if (!sweep.differentiated) continue;
-      each_slice(schedule, sweep, psi, lambda, sweep.undone ? Changes::both : Changes::neither, threads, [&](Row* x, Row* y, ptrdiff_t rows, int thread) {
+      each_slice(sweep, sweep.outer, psi, lambda, sweep.undone ? Changes::both : Changes::neither, threads, [&](Row* x, Row* y, ptrdiff_t rows, int thread) {
         for (auto b = sweep.blocks.rbegin(); b != sweep.blocks.rend(); ++b) {
           const Template& t = program.templates[b->templ];
           Kernel<T>::adjoint(x, y, rows, schedule.lane_bits, b->at, inverse.of(t),
@@ -51,7 +53,7 @@ template <class T> class Sweeper {
   template <class Body>
   static void readouts(const Schedule& schedule, const Row* psi, Row* lambda, int threads, const Body& body) {
     for (const auto& sweep : schedule.sweeps)
-      each_slice(schedule, sweep, const_cast<Row*>(psi), lambda, lambda ? Changes::lambda : Changes::neither, threads,
+      each_slice(sweep, sweep.outer, const_cast<Row*>(psi), lambda, lambda ? Changes::lambda : Changes::neither, threads,
                  [&](Row* x, Row* y, ptrdiff_t rows, int thread) {
                    for (const auto& b : sweep.blocks) body(b.templ, x, y, rows, b.at, thread);
                  });
@@ -62,26 +64,21 @@ template <class T> class Sweeper {
  private:
   enum class Changes { neither, psi, lambda, both };
 
-  // Calls body(psi slice, lambda slice, rows, thread) for each slice, with slices brought together when they are not
-  // contiguous in memory, and put back where the body changes them.
+  // Calls body(psi slice, lambda slice, rows, thread) for each slice, one for each value of the row bits `outer`, with slices
+  // brought together when they are not contiguous in memory, and put back where the body changes them.
   template <class Body>
-  static void each_slice(const Schedule& schedule, const Sweep& sweep, Row* psi, Row* lambda, Changes changes, int threads,
-                         const Body& body) {
+  static void each_slice(const Sweep& sweep, const std::vector<int>& outer, Row* psi, Row* lambda, Changes changes,
+                         int threads, const Body& body) {
     const int inner = int(sweep.row_bits.size());
     int run_bits = 0;
     while (run_bits < inner && sweep.row_bits[run_bits] == run_bits) run_bits++;
     const ptrdiff_t rows = ptrdiff_t(1) << inner, run = ptrdiff_t(1) << run_bits;
-    const ptrdiff_t slices = ptrdiff_t(1) << (schedule.row_bits - inner);
-    if (slices == 1) return body(psi, lambda, rows, 0);
+    const ptrdiff_t slices = ptrdiff_t(1) << outer.size();
+    if (slices == 1 && run == rows) return body(psi, lambda, rows, 0);
     std::vector<ptrdiff_t> run_at(size_t(rows / run), 0);
     for (ptrdiff_t k = 0; k < rows / run; k++)
       for (int j = run_bits; j < inner; j++)
         if (k >> (j - run_bits) & 1) run_at[k] |= ptrdiff_t(1) << sweep.row_bits[j];
-    std::vector<int> outer;
-    for (int b = 0, j = 0; b < schedule.row_bits; b++) {
-      if (j < inner && sweep.row_bits[j] == b) j++;
-      else outer.push_back(b);
-    }
 #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
     for (ptrdiff_t slice = 0; slice < slices; slice++) {
       ptrdiff_t base = 0;
