@@ -152,43 +152,89 @@ template <class T> class Kernel {
     }
   }
 
-  // Both qubits in the row index.
+  static constexpr ptrdiff_t at_a_time = 16;
+  // The adjoint step of one row under a diagonal block, in one pass: there is nothing to compute that would spare registers.
+  template <Mode Do, class C>
+  static QF_INLINE void diagonal_step(Row& x, Row& l, Row& g, const C& cr, const C& ci) {
+    Row y = x;
+    if constexpr (Do == Mode::adjoint) { multiply<Shape::diagonal>(y, cr, ci, x); x = y; }
+    accumulate<Shape::diagonal>(g, l, y);
+    if constexpr (Do == Mode::adjoint) { multiply<Shape::diagonal>(y, cr, ci, l); l = y; }
+  }
+
+  // Both qubits in the row index. The rows are taken four by four, some fours at a time: what the passes over them share
+  // stays in the first-level cache, and what one pass gathers stays in registers.
   template <Mode Do, Shape S>
   static void between(Row* __restrict s, Row* __restrict t, ptrdiff_t rows, int p, int q, const Matrix<T>& u,
                       std::complex<double>* G) {
-    const ptrdiff_t P = ptrdiff_t(1) << p, Q = ptrdiff_t(1) << q;
+    const Fours fours{ptrdiff_t(1) << p, ptrdiff_t(1) << q};
     T ur[16], ui[16];
     for (int k = 0; k < 16; k++) { ur[k] = u.re[k]; ui[k] = u.im[k]; }
-    Row g[16];
-    if constexpr (Do != Mode::apply) for (auto& x : g) x = Row{};
-    for (ptrdiff_t a = 0; a < rows; a += 2 * Q)
-      for (ptrdiff_t b = a; b < a + Q; b += 2 * P)
-        for (ptrdiff_t i = b; i < b + P; i++) {
-          const ptrdiff_t at[4] = {i, i + P, i + Q, i + P + Q};
-          Row x[4], y[4];
+    if constexpr (Do == Mode::apply) return apply_fours<S>(s, fours, 0, rows / 4, ur, ui);
+    Row g[16]{};
+    const ptrdiff_t step = S == Shape::diagonal ? rows : at_a_time;
+    for (ptrdiff_t from = 0; from < rows / 4; from += step) {
+      const ptrdiff_t to = std::min(rows / 4, from + step);
+      if constexpr (S == Shape::diagonal) {
+        for (ptrdiff_t m = from; m < to; m++) {
           #pragma GCC unroll 4
-          for (int k = 0; k < 4; k++) x[k] = s[at[k]];
-          if constexpr (Do == Mode::gather) {
-            Row l[4];
-            #pragma GCC unroll 4
-            for (int k = 0; k < 4; k++) l[k] = t[at[k]];
-            gather<S, 4, 4>(g, l, x);
-            continue;
-          }
-          times<S, 4, 4>(ur, ui, x, y);
-          #pragma GCC unroll 4
-          for (int k = 0; k < 4; k++) s[at[k]] = y[k];
-          if constexpr (Do == Mode::adjoint) {
-            #pragma GCC unroll 4
-            for (int k = 0; k < 4; k++) x[k] = t[at[k]];
-            gather<S, 4, 4>(g, x, y);
-            times<S, 4, 4>(ur, ui, x, y);
-            #pragma GCC unroll 4
-            for (int k = 0; k < 4; k++) t[at[k]] = y[k];
+          for (int k = 0; k < 4; k++) {
+            const ptrdiff_t i = fours.row(fours.first(m), k);
+            diagonal_step<Do>(s[i], t[i], g[5 * k], ur[5 * k], ui[5 * k]);
           }
         }
-    if constexpr (Do != Mode::apply)
-      for (int k = 0; k < 16; k++) G[k] += std::complex<double>(total(g[k].r), total(g[k].i));
+        continue;
+      }
+      if constexpr (Do == Mode::adjoint) apply_fours<S>(s, fours, from, to, ur, ui);
+      gather_fours<S, 0, vector_registers / 16>(g, t, s, fours, from, to);
+      if constexpr (Do == Mode::adjoint) apply_fours<S>(t, fours, from, to, ur, ui);
+    }
+    for (int k = 0; k < 16; k++) G[k] += std::complex<double>(total(g[k].r), total(g[k].i));
+  }
+  // The rows that differ in two bits only: P and Q, the smaller first.
+  struct Fours {
+    ptrdiff_t P, Q;
+    // The first row of the m-th four.
+    QF_INLINE ptrdiff_t first(ptrdiff_t m) const {
+      const ptrdiff_t low = m & (P - 1), middle = m & (Q / 2 - 1) & ~(P - 1), high = m & ~(Q / 2 - 1);
+      return low | middle << 1 | high << 2;
+    }
+    QF_INLINE ptrdiff_t row(ptrdiff_t first, int k) const { return first + (k & 1 ? P : 0) + (k & 2 ? Q : 0); }
+  };
+  template <Shape S>
+  static QF_INLINE void apply_fours(Row* __restrict s, const Fours& fours, ptrdiff_t from, ptrdiff_t to, const T* ur, const T* ui) {
+    for (ptrdiff_t m = from; m < to; m++) {
+      const ptrdiff_t i = fours.first(m);
+      Row x[4], y[4];
+      #pragma GCC unroll 4
+      for (int k = 0; k < 4; k++) x[k] = s[fours.row(i, k)];
+      times<S, 4, 4>(ur, ui, x, y);
+      #pragma GCC unroll 4
+      for (int k = 0; k < 4; k++) s[fours.row(i, k)] = y[k];
+    }
+  }
+  // The rows R, R + 1, ... of the matrix, N in each pass.
+  template <Shape S, int R, int N>
+  static QF_INLINE void gather_fours(Row* to_add, const Row* __restrict lambda, const Row* __restrict psi, const Fours& fours,
+                                     ptrdiff_t from, ptrdiff_t to) {
+    Row g[4 * N];
+    for (int k = 0; k < 4 * N; k++) g[k] = to_add[4 * R + k];
+    for (ptrdiff_t m = from; m < to; m++) {
+      const ptrdiff_t i = fours.first(m);
+      Row l[N];
+      #pragma GCC unroll 4
+      for (int j = 0; j < N; j++) l[j] = lambda[fours.row(i, R + j)];
+      #pragma GCC unroll 4
+      for (int k = 0; k < 4; k++) {
+        const Row x = psi[fours.row(i, k)];
+        #pragma GCC unroll 4
+        for (int j = 0; j < N; j++) {
+          accumulate<S>(g[4 * j + k], l[j], x);
+        }
+      }
+    }
+    for (int k = 0; k < 4 * N; k++) to_add[4 * R + k] = g[k];
+    if constexpr (R + N < 4) gather_fours<S, R + N, N>(to_add, lambda, psi, fours, from, to);
   }
 
   // The first qubit in the lanes (lane bit Lane), the second in the row index.
@@ -203,29 +249,46 @@ template <class T> class Kernel {
         for (int l = 0; l < width; l++) { cr[k][l] = u.re[entry(k, l)]; ci[k][l] = u.im[entry(k, l)]; }
         g[k] = Row{};
       }
-      const ptrdiff_t P = ptrdiff_t(1) << row;
-      for (ptrdiff_t a = 0; a < rows; a += 2 * P)
-        for (ptrdiff_t i = a; i < a + P; i++) {
-          Row x[4], y[2];
-          spread<Lane>(s[i], s[i + P], x);
-          if constexpr (Do != Mode::gather) {
-            times<S, 2, 4>(cr, ci, x, y);
-            s[i] = y[0]; s[i + P] = y[1];
+      const Pairs pairs{ptrdiff_t(1) << row};
+      if constexpr (Do == Mode::apply) return apply_pairs<S, Lane>(s, pairs, 0, rows / 2, cr, ci);
+      const ptrdiff_t step = S == Shape::diagonal ? rows : at_a_time;
+      for (ptrdiff_t from = 0; from < rows / 2; from += step) {
+        const ptrdiff_t to = std::min(rows / 2, from + step);
+        if constexpr (S == Shape::diagonal) {
+          for (ptrdiff_t m = from; m < to; m++) {
+            const ptrdiff_t i = pairs.first(m), j = i + pairs.P;
+            diagonal_step<Do>(s[i], t[i], g[0], cr[0], ci[0]);
+            diagonal_step<Do>(s[j], t[j], g[6], cr[6], ci[6]);
           }
-          if constexpr (Do != Mode::apply) {
-            if constexpr (Do == Mode::adjoint) spread<Lane>(y[0], y[1], x);
-            const Row l[2] = {t[i], t[i + P]};
-            gather<S, 2, 4>(g, l, x);
-            if constexpr (Do == Mode::adjoint) {
-              spread<Lane>(l[0], l[1], x);
-              times<S, 2, 4>(cr, ci, x, y);
-              t[i] = y[0]; t[i + P] = y[1];
-            }
-          }
+          continue;
         }
-      if constexpr (Do != Mode::apply)
-        for (int k = 0; k < 8; k++)
-          for (int l = 0; l < width; l++) G[entry(k, l)] += std::complex<double>(g[k].r[l], g[k].i[l]);
+        if constexpr (Do == Mode::adjoint) apply_pairs<S, Lane>(s, pairs, from, to, cr, ci);
+        for (ptrdiff_t m = from; m < to; m++) {
+          const ptrdiff_t i = pairs.first(m);
+          Row x[4];
+          spread<Lane>(s[i], s[i + pairs.P], x);
+          const Row l[2] = {t[i], t[i + pairs.P]};
+          gather<S, 2, 4>(g, l, x);
+        }
+        if constexpr (Do == Mode::adjoint) apply_pairs<S, Lane>(t, pairs, from, to, cr, ci);
+      }
+      for (int k = 0; k < 8; k++)
+        for (int l = 0; l < width; l++) G[entry(k, l)] += std::complex<double>(g[k].r[l], g[k].i[l]);
+    }
+  }
+  // The rows that differ in one bit only.
+  struct Pairs {
+    ptrdiff_t P;
+    QF_INLINE ptrdiff_t first(ptrdiff_t m) const { return (m & (P - 1)) | (m & ~(P - 1)) << 1; }
+  };
+  template <Shape S, int Lane>
+  static QF_INLINE void apply_pairs(Row* __restrict s, const Pairs& pairs, ptrdiff_t from, ptrdiff_t to, const vec* cr, const vec* ci) {
+    for (ptrdiff_t m = from; m < to; m++) {
+      const ptrdiff_t i = pairs.first(m);
+      Row x[4], y[2];
+      spread<Lane>(s[i], s[i + pairs.P], x);
+      times<S, 2, 4>(cr, ci, x, y);
+      s[i] = y[0]; s[i + pairs.P] = y[1];
     }
   }
   // The matrix element behind coefficient k = (row part r, row part c, exchanged or not) in a lane.

@@ -18,6 +18,12 @@
 
 namespace qflock {
 
+#if defined(__AVX512F__) || defined(__aarch64__)
+constexpr int vector_registers = 32;
+#else
+constexpr int vector_registers = 16;
+#endif
+
 // The element that the vector attribute is applied to has to be spelt per type: it does not accept dependent ones.
 template <class T> struct VectorOf;
 template <> struct VectorOf<float> { typedef float type __attribute__((vector_size(QFLOCK_VECTOR_BYTES))); };
