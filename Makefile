@@ -35,7 +35,7 @@ lint: $(INSTALLED)
 	$(BIN)/lint-imports
 
 test: lint ## everything a change has to pass: style, types, import order, tests, documentation
-	$(BIN)/python -m pytest -n $(WORKERS) --doctest-modules --pyargs qflock tests
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --doctest-modules --pyargs qflock tests
 
 browser: $(INSTALLED) ## open the pages that qflock makes in headless Chromium (Debian: apt-get install chromium)
 	$(BIN)/python -m pytest -n 0 -m browser tests
@@ -72,8 +72,8 @@ format: $(INSTALLED) ## let ruff format and fix what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-golden: $(INSTALLED) ## rewrite the golden files after an intended change of the command line or the public names
-	$(BIN)/python -m pytest -n 0 tests/docs/test_golden.py --update-golden
+golden: $(INSTALLED) ## rewrite the golden files after an intended change of command line, public names or manifests
+	$(BIN)/python -m pytest -n 0 tests/docs/test_golden.py tests/deploy/test_render.py --update-golden
 
 clean: ## remove everything that was built
 	rm -rf $(VENV) build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import kubernetes_validate
@@ -28,19 +29,25 @@ CASES = [(name, task) for name in JOBS for task in ("train", "infer")]
 CUSTOM = {"JobSet", "TFJob"}
 
 
-def in_step(path: Path, text: str) -> None:
-    if os.environ.get("QFLOCK_UPDATE_GOLDEN"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    assert path.read_text() == text, f"{path} is out of step: run again with QFLOCK_UPDATE_GOLDEN=1"
+@pytest.fixture
+def in_step(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
+    def check(path: Path, text: str) -> None:
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        assert path.read_text() == text, (
+            f"{path} is out of step: if the change is intended, run `make golden`"
+        )
+
+    return check
 
 
 @pytest.mark.parametrize(("name", "task"), CASES)
-def test_text_is_the_golden_file(name: str, task: Task) -> None:
+def test_text_is_the_golden_file(name: str, task: Task, in_step: Callable[[Path, str], None]) -> None:
     in_step(GOLDEN / f"{name}-{task}.yaml", render(JOBS[name], task))
 
 
-def test_kustomize_is_in_step_and_complete() -> None:
+def test_kustomize_is_in_step_and_complete(in_step: Callable[[Path, str], None]) -> None:
     files = kustomize_files()
     for path, text in files.items():
         in_step(KUSTOMIZE / path, text)

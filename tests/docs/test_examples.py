@@ -24,23 +24,12 @@ def test_program_checks_its_own_result(name: str, tmp_path: Path) -> None:
     assert run(sys.executable, os.fspath(EXAMPLES / name), folder=tmp_path)
 
 
-def test_own_experiment_trains_on_two_workers_and_predicts(tmp_path: Path) -> None:
+def test_own_experiment_learns_and_predicts(tmp_path: Path) -> None:
+    """The tutorial trains it on two workers, for fewer epochs."""
     experiment = f"{EXAMPLES / 'own_experiment.py'}:experiment"
     qflock = (sys.executable, "-m", "qflock.cli")
-    run(
-        *qflock,
-        "train",
-        experiment,
-        "--workers",
-        "2",
-        "--epochs",
-        "25",
-        "--learning-rate",
-        "0.05",
-        "--run",
-        "own",
-        folder=tmp_path,
-    )
+    training = ("--epochs", "25", "--learning-rate", "0.05", "--run", "own")
+    run(*qflock, "train", experiment, *training, folder=tmp_path)
     printed = run(*qflock, "infer", "own", "--experiment", experiment, folder=tmp_path)
     accuracy = float(printed.rpartition("accuracy ")[2])
     assert accuracy > 0.8

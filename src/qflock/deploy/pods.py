@@ -80,7 +80,8 @@ def scheduling(job: JobSpec, component: str) -> Manifest:
     tolerations = [each.model_dump(exclude_defaults=True) for each in job.schedule.tolerations]
     for given, each in zip(job.schedule.tolerations, tolerations, strict=True):
         each |= {"operator": given.operator, "effect": given.effect}
-    if job.schedule.spot and job.google:
+    # TensorBoard outlives the training: on a spot node it would keep that node from being given back.
+    if job.schedule.spot and job.google and component != "tensorboard":
         selector[GKE_SPOT] = "true"
         taint = {
             "key": GKE_SPOT,

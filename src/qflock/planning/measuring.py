@@ -258,12 +258,13 @@ def _reduction_seconds(strategy: Any, size: int) -> float:
     """One reduction by itself: several in a row in one call, less a call with one."""
     import tensorflow as tf
 
+    from qflock.training.summation import sum_over_workers
+
     def in_a_row(count: int) -> float:
         def replica() -> Any:
-            context = tf.distribute.get_replica_context()
             total = tf.ones(size, tf.float64)
-            for _ in range(count):
-                total = context.all_reduce(tf.distribute.ReduceOp.SUM, total) / 2
+            for k in range(count):
+                total = sum_over_workers([total], strategy.num_replicas_in_sync, f"{k} of {count}")[0] / 2
             return total
 
         call = tf.function(lambda: strategy.experimental_local_results(strategy.run(replica))[0])

@@ -14,6 +14,7 @@ from qflock.errors import ConfigurationError
 from qflock.training.data import Examples, Inputs
 from qflock.training.experiment import Experiment
 from qflock.training.pace import Clock
+from qflock.training.summation import sum_over_workers
 
 
 class Steps:
@@ -37,7 +38,8 @@ class Steps:
             self.optimizer = experiment.optimizer(learning_rate)
             self.optimizer.build(self.model.trainable_variables)
             self.model.compile(optimizer=self.optimizer)
-        self._clips = any((self.optimizer.clipnorm, self.optimizer.global_clipnorm, self.optimizer.clipvalue))
+        if self.workers > 1:
+            _leave_gradients_alone(self.optimizer)
         self.loss = experiment.loss
         self._loss = _loss_function(experiment.loss)
         self.clock = Clock()
@@ -49,7 +51,7 @@ class Steps:
         signature = _signature(sample)
         self._train = tf.function(self._train_step, input_signature=signature)
         self._validate = tf.function(self._validation_step, input_signature=signature[:4])
-        self._sum = tf.function(self._summed, input_signature=[tf.TensorSpec([None], tf.float64)])
+        self._sum = tf.function(self._summed)
 
     def train(
         self, part: Examples, indices: np.ndarray, global_size: int, wish: float
@@ -109,7 +111,6 @@ class Steps:
 
     def _train_step(self, inputs: Any, labels: Any, weights: Any, mask: Any, size: Any, wish: Any) -> Any:
         def replica() -> Any:
-            context = tf.distribute.get_replica_context()
             with tf.GradientTape() as tape:
                 outputs = self.model(inputs, training=True)
                 losses = self._loss(labels, outputs)
@@ -118,11 +119,14 @@ class Steps:
                     loss += penalty / self.workers
             variables = self.model.trainable_variables
             gradients = self._mark_ready(tape.gradient(loss, [v.value for v in variables]))
-            self._apply(context, gradients, variables)
             self._update(self.train_metrics, labels, outputs, losses, weights, mask)
             told = tf.stack([tf.cast(loss, tf.float32), wish])
             dense = [_dense(g, v) for g, v in zip(gradients, variables, strict=True)]
-            return context.all_reduce(tf.distribute.ReduceOp.SUM, told), dense
+            *summed, told = sum_over_workers([*dense, told], self.workers, "step")
+            there = [s if g is not None else None for g, s in zip(gradients, summed, strict=True)]
+            # Keras is told the sums, so that it clips the gradients of the global batch.
+            self.optimizer.apply(gradients if self.workers == 1 else there, variables)
+            return told, dense
 
         return self._on_worker(replica)
 
@@ -135,15 +139,6 @@ class Steps:
             noted = tf.numpy_function(self.clock.computed, [], tf.int64)
         with tf.control_dependencies([noted]):
             return [g if g is None else tf.identity(g) for g in gradients]
-
-    def _apply(self, context: Any, gradients: list[Any], variables: list[Any]) -> None:
-        if self._clips and self.workers > 1:
-            # Keras clips before it sums over the workers. Summing first and leaving the sum to one worker alone makes
-            # clipping see the gradient of the global batch.
-            gradients = context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
-            first = context.replica_id_in_sync_group == 0
-            gradients = [tf.where(first, g, tf.zeros_like(g)) for g in gradients]
-        self.optimizer.apply(gradients, variables)
 
     def _validation_step(self, inputs: Any, labels: Any, weights: Any, mask: Any) -> None:
         def replica() -> Any:
@@ -170,13 +165,7 @@ class Steps:
         )
 
     def _summed(self, vector: Any) -> Any:
-        def replica() -> Any:
-            # An argument of a compiled function belongs to no device, which the reduction needs: a copy does.
-            return tf.distribute.get_replica_context().all_reduce(
-                tf.distribute.ReduceOp.SUM, tf.identity(vector)
-            )
-
-        return self._on_worker(replica)
+        return self._on_worker(lambda: sum_over_workers([vector], self.workers, "state")[0])
 
     def _build_metrics(self, sample: Examples) -> None:
         """Some metrics create their variables on first use, which must not happen inside of a compiled step."""
@@ -191,6 +180,17 @@ class Steps:
             self._update(metrics, labels, outputs, losses, weights, mask)
             for metric in metrics:
                 metric.reset_state()
+
+
+def _leave_gradients_alone(optimizer: Any) -> None:
+    """Keeps Keras from summing over the workers what is summed already."""
+    if not hasattr(optimizer, "_all_reduce_sum_gradients"):
+        raise ConfigurationError(
+            f"Keras {keras.__version__} sums gradients in another way than 3.15 does; install keras 3.15"
+        )
+    optimizer._all_reduce_sum_gradients = list
+    if hasattr(optimizer, "inner_optimizer"):
+        _leave_gradients_alone(optimizer.inner_optimizer)
 
 
 def _dense(gradient: Any, variable: Any) -> Any:
