@@ -198,18 +198,22 @@ def _phase_gradient(gate: cirq.PhaseGradientGate, qubits: Qubits) -> Iterator[Pa
 
 
 def _matrix(gate: cirq.Gate, qubits: Qubits) -> Iterator[Part]:
-    matrix = tidy(cirq.unitary(gate))
-    if not np.isfinite(matrix).all():
-        raise CircuitError(f"{gate!r} must have finite parameters, but its matrix holds NaN or infinity")
-    yield fixed(qubits, matrix)
+    yield fixed(qubits, _finite_matrix(gate))
 
 
 def _checked_matrix(gate: cirq.Gate, qubits: Qubits) -> Iterator[Part]:
     """A matrix of the user's own, which Cirq takes unchecked where it is told to."""
-    matrix = cirq.unitary(gate)
+    matrix = _finite_matrix(gate)
     if not np.allclose(matrix @ matrix.conj().T, np.eye(len(matrix)), atol=1e-6):
         raise CircuitError(f"{gate!r} must have a unitary matrix, but has another one")
-    return _matrix(gate, qubits)
+    yield fixed(qubits, matrix)
+
+
+def _finite_matrix(gate: cirq.Gate) -> Matrix:
+    matrix = tidy(cirq.unitary(gate))
+    if not np.isfinite(matrix).all():
+        raise CircuitError(f"{gate!r} must have finite parameters, but its matrix holds NaN or infinity")
+    return matrix
 
 
 def _matrix_or(symbolic: Row) -> Row:

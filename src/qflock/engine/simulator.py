@@ -326,14 +326,19 @@ class Simulator:
             new = sum(not isinstance(item, bytes) or item not in self._placements.rows for item in data)
             if self._placements.count + new > _KNOWN_DATA_CIRCUITS:
                 self._forget_data()
-        return np.array([self._row(item) for item in data], dtype=np.int64)
+        known = self._placements.rows
+        return np.array(
+            [
+                known[item] if isinstance(item, bytes) and item in known else self._new_row(item)
+                for item in data
+            ],
+            dtype=np.int64,
+        )
 
-    def _row(self, item: DataCircuit) -> int:
+    def _new_row(self, item: DataCircuit) -> int:
         if not isinstance(item, bytes):
             return self._compile_data(item)
-        row = self._placements.rows.get(item)
-        if row is None:
-            row = self._placements.rows[item] = self._compile_data(deserialize(item))
+        row = self._placements.rows[item] = self._compile_data(deserialize(item))
         return row
 
     @watch.compiling
