@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +29,27 @@ def qflock(*arguments: object, **more: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def start(*arguments: object, **more: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        command(*arguments),
-        env=environment(**more),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+class Started(subprocess.Popen[str]):
+    """A command at work. Its output goes to a file: a pipe that nobody reads would fill up and hold it back."""
+
+    def __init__(self, *arguments: object, **more: str) -> None:
+        self._output = tempfile.NamedTemporaryFile("w")  # noqa: SIM115 - open as long as the command writes
+        super().__init__(
+            command(*arguments),
+            env=environment(**more),
+            stdout=self._output,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def communicate(self, input: str | None = None, timeout: float | None = None) -> tuple[str, str]:
+        """What it has printed, standard error included, once it has ended."""
+        self.wait(timeout)
+        return Path(self._output.name).read_text(), ""
+
+
+def start(*arguments: object, **more: str) -> Started:
+    return Started(*arguments, **more)
 
 
 def records(run: Path, kind: str) -> list[dict[str, Any]]:
