@@ -86,9 +86,12 @@ class Steps:
         """Sums arrays over the workers; every worker must call it with the same shapes."""
         if self.workers == 1:
             return list(arrays)
-        # One float64 vector holds every float32 and every counter exactly, and travels in one reduction.
+        # One float64 vector holds every float32 and every counter exactly, and travels in one reduction. The sum is compiled for
+        # each length: few lengths, few compilations.
         flat = np.concatenate([np.ravel(array).astype(np.float64) for array in arrays])
-        total = self._sum(tf.constant(flat)).numpy()
+        padded = np.zeros(max(_LEAST_VECTOR, 1 << (flat.size - 1).bit_length()))
+        padded[: flat.size] = flat
+        total = self._sum(tf.constant(padded)).numpy()[: flat.size]
         parts = np.split(total, np.cumsum([array.size for array in arrays])[:-1])
         return [part.reshape(a.shape).astype(a.dtype) for part, a in zip(parts, arrays, strict=True)]
 
@@ -180,6 +183,9 @@ class Steps:
             self._update(metrics, labels, outputs, losses, weights, mask)
             for metric in metrics:
                 metric.reset_state()
+
+
+_LEAST_VECTOR = 1024
 
 
 def _leave_gradients_alone(optimizer: Any) -> None:
