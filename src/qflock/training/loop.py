@@ -225,10 +225,7 @@ class _Training:
         readouts = watch_readouts(self.steps.model)
         self._validate()
         seen = observe(self.steps, self.worker.index, pace, readouts)
-        logs = self.steps.read(self.steps.train_metrics) | self.steps.read(
-            self.steps.validation_metrics, "val_"
-        )
-        self.values = logs
+        self.values = logs = seen.metrics
         step, epochs = self.position.step, self.position.epochs + 1
         self.position = Position(step, epochs, self.position.fingerprint)
         self.callbacks.on_epoch_end(epochs - 1, dict(logs))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,13 @@ class Observation:
         paces: Of each worker.
         gradients: Of the epoch's last step, over all workers, by the variable's path.
         readouts: Of the validation examples, over all workers, by the layer's name.
+        metrics: Of training and validation, over all workers, by name.
     """
 
     paces: tuple[Pace, ...]
     gradients: dict[str, np.ndarray]
     readouts: dict[str, Histogram]
+    metrics: dict[str, float]
 
     def rates(self) -> dict[str, float]:
         """Rates over all workers by tag."""
@@ -36,7 +39,7 @@ class Observation:
 
 
 def observe(steps: Steps, index: int, pace: Pace, readouts: Sequence[tuple[str, Readouts]]) -> Observation:
-    """Adds up what each worker saw; every worker must call it.
+    """Adds up what each worker saw, in one reduction; every worker must call it. Metrics start anew.
 
     Args:
         steps: Of this worker.
@@ -48,12 +51,18 @@ def observe(steps: Steps, index: int, pace: Pace, readouts: Sequence[tuple[str, 
     table[index] = pace.vector()
     for _, each in readouts:
         each.stop()
-    counts = [each.counts for _, each in readouts]
-    summed: list[Any] = steps.sum_over_workers([table, *counts, *steps.gradients()])
-    paces, counted, gradients = summed[0], summed[1 : 1 + len(counts)], summed[1 + len(counts) :]
+    groups: list[list[Any]] = [
+        [table],
+        [each.counts for _, each in readouts],
+        steps.gradients(),
+        steps.metric_states(),
+    ]
+    summed = iter(steps.sum_over_workers([array for group in groups for array in group]))
+    (paces,), counted, gradients, states = (list(islice(summed, len(group))) for group in groups)
     variables = steps.model.trainable_variables
     return Observation(
         tuple(Pace(*row) for row in paces.tolist()),
         {v.path: gradient for v, gradient in zip(variables, gradients, strict=True)},
         {name: Histogram(each.edges, n) for (name, each), n in zip(readouts, counted, strict=True)},
+        steps.take_metrics(states),
     )

@@ -95,12 +95,17 @@ class Steps:
         parts = np.split(total, np.cumsum([array.size for array in arrays])[:-1])
         return [part.reshape(a.shape).astype(a.dtype) for part, a in zip(parts, arrays, strict=True)]
 
-    def read(self, metrics: Sequence[Any], prefix: str = "") -> dict[str, float]:
-        """Values of the metrics over all workers; starts them anew."""
-        variables = [v for m in metrics for v in m.variables]
-        for variable, value in zip(variables, self.reduced(metrics), strict=True):
+    def metric_states(self) -> list[np.ndarray]:
+        """The state of all metrics, as this worker has it."""
+        return [np.asarray(v) for m in (*self.train_metrics, *self.validation_metrics) for v in m.variables]
+
+    def take_metrics(self, states: Sequence[np.ndarray]) -> dict[str, float]:
+        """Values of all metrics from their states summed over the workers; starts the metrics anew."""
+        groups = ((self.train_metrics, ""), (self.validation_metrics, "val_"))
+        variables = [v for metrics, _ in groups for m in metrics for v in m.variables]
+        for variable, value in zip(variables, states, strict=True):
             variable.assign(value)
-        values = {_prefixed(m.name, prefix): float(m.result()) for m in metrics}
+        values = {_prefixed(m.name, prefix): float(m.result()) for metrics, prefix in groups for m in metrics}
         for variable in variables:
             variable.assign(np.zeros(variable.shape))
         return values

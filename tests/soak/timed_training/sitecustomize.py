@@ -28,11 +28,16 @@ def timed(*arguments: Any) -> Any:
     return values
 
 
+def metrics_only(steps: Any, *arguments: Any) -> Observation:
+    metrics = steps.take_metrics(steps.sum_over_workers(steps.metric_states()))
+    return Observation((), {}, {}, metrics)
+
+
 train, loop.train = loop.train, timed
 if "WITHOUT_CURVES" in os.environ:
     replaced: dict[str, Any] = {
         "Curves": NoCurves,
-        "observe": lambda *arguments: Observation((), {}, {}),
+        "observe": metrics_only,
         "watch_readouts": lambda model: [],
         "described": lambda *arguments: None,
     }
