@@ -36,6 +36,6 @@ def test_each_step_is_there_once_after_a_kill(tmp_path: Path, victim: int) -> No
     for tag, kind, key in (("step_loss", "step", "loss"), ("val_loss", "epoch", "val_loss")):
         written = [(e.step, tensor_util.make_ndarray(e.tensor_proto).item()) for e in found.Tensors(tag)]
         assert sorted(written) == [(r["step"], np.float32(r[key])) for r in records if r["kind"] == kind]
-    steps = [e.step for e in found.Tensors("weights/dense/kernel")]
+    steps = [e.step for e in found.Tensors("weights/sequential/dense/kernel")]
     assert sorted(steps) == [r["step"] for r in records if r["kind"] == "epoch"]
     assert [tensor_util.make_ndarray(e.tensor_proto).item() for e in found.Tensors("restarts")] == [1.0]
