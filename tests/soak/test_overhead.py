@@ -10,7 +10,7 @@ import pytest
 
 from tests.training.commands import qflock
 
-PAIRS = 7
+PAIRS = 5
 TIMED = Path(__file__).parent / "timed_training"
 PATH = os.pathsep.join([str(TIMED), os.environ.get("PYTHONPATH", "")])
 
