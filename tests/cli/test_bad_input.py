@@ -14,6 +14,7 @@ QCNN = ("train", "qcnn")
     ("arguments", "message"),
     [
         ((*QCNN, "--workers", 0), "`workers` must be at least 1, but is 0"),
+        ((*QCNN, "--workers", 50000), "`workers` must fit into memory"),
         (
             (*QCNN, "--architecture", "hybird"),
             "hybrid, multi-filter, full, but is 'hybird'; did you mean 'hybrid'?",
@@ -77,3 +78,5 @@ def test_runs_that_are_none(tmp_path: Path) -> None:
         done = qflock(command, tmp_path / "none")
         assert (done.returncode, "must be a run of `qflock train`" in done.stderr) == (2, True)
     assert "no runs in" in qflock("runs", tmp_path).stdout
+    blank = qflock("resume", "  ")
+    assert (blank.returncode, "must be a folder or a URL" in blank.stderr) == (2, True)

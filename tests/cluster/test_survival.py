@@ -123,6 +123,20 @@ def test_stopped_and_resumed_with_other_workers(
     _check(run, undisturbed)
 
 
+def test_a_run_has_one_writer_at_a_time(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    process = start("train", *WHAT, "--run", run, SLOW_STEP="0.1")
+    try:
+        _wait_for_checkpoint(run, process)
+        second = qflock("resume", run, "--experiment", LINE)
+        assert second.returncode == 2
+        assert f"is being trained by process {process.pid} of this machine" in second.stderr
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.wait()
+
+
 def test_the_same_failure_twice_ends_the_run(tmp_path: Path) -> None:
     done = qflock("train", *WHAT, "--run", tmp_path / "run", FAIL_EPOCH="3")
     assert done.returncode == 2

@@ -171,7 +171,7 @@ def test_each_index_becomes_an_identity_whose_names_a_service_resolves(name: str
 
 
 def test_the_longest_job_fits_the_limits() -> None:
-    job = JobSpec(name="a" * 40, store="gs://b/a", workers=1000, kind="jobset")
+    job = JobSpec(name="a" * 40, store="gs://bucket/a", workers=1000, kind="jobset")
     assert all(len(address.split(".")[0]) <= 63 for address in job.addresses())
     text = next(each["value"] for each in _worker(job)["env"] if each["name"] == "TF_CONFIG")
     assert len(text) < 128 * 1024, "the kernel's limit of one variable"

@@ -30,6 +30,27 @@ REFUSED = [
     ('name = "a"\n[environment]\nTF_CONFIG = "{}"', "must not set TF_CONFIG"),
     ('name = "a"\n[experiment]\narchitecture = "deep"', "must be one of hybrid"),
     ('name = "a"\n[experiment]\nwhat = "nothing"', "path/to/file.py:name"),
+    ('name = "a"\n[experiment]\nwhat = "-x.py:e"', "path/to/file.py:name"),
+    ('name = "a"\n[environment]\nHOME = "/x"', "must not set HOME"),
+    ('name = "a"\n[environment]\n"A=B" = "x"', "String should match pattern"),
+    ('name = "a"\n[schedule.node_selector]\n"a b" = "c"', "String should match pattern"),
+    ('name = "a"\n[schedule.node_selector]\na = "c d"', "String should match pattern"),
+    (
+        'name = "a"\n[[schedule.tolerations]]\nkey = "a"\noperator = "Exists"\nvalue = "b"',
+        "no value where the operator is Exists",
+    ),
+    ('name = "a"\n[limits]\nstall_seconds = 99999999999999', "less than or equal to"),
+    *(
+        (f'name = "a"\nstore = "{store}"', "must be gs://BUCKET/FOLDER")
+        for store in (
+            "gs://",
+            "gs://b/../c",
+            "gs://B_/x",
+            "gs://bucket/x\\ny",
+            "gs://u:p@b/x",
+            "s3://bucket/$(VAR)",
+        )
+    ),
     ("name = ", "must be TOML"),
 ]
 
@@ -61,14 +82,14 @@ def test_a_cluster_needs_a_remote_store(store: str) -> None:
 
 
 def test_memory_too_small_is_refused_with_the_estimate() -> None:
-    text = 'name = "a"\nstore = "gs://b/a"\n[experiment]\narchitecture = "full"\nqubits = 30'
+    text = 'name = "a"\nstore = "gs://bucket/a"\n[experiment]\narchitecture = "full"\nqubits = 30'
     with pytest.raises(MemoryBudgetError, match=r"17\.1 GiB for 30 qubits, but is 4Gi"):
         check_for_cluster(parse_job(text))
     check_for_cluster(parse_job(text + '\n[resources]\nmemory = "20Gi"'))
 
 
 def test_memory_too_small_for_tensorflow_is_refused_whatever_is_trained() -> None:
-    text = 'name = "a"\nstore = "gs://b/a"\n[resources]\nmemory = "512Mi"'
+    text = 'name = "a"\nstore = "gs://bucket/a"\n[resources]\nmemory = "512Mi"'
     with pytest.raises(MemoryBudgetError, match=r"1\.1 GiB for 8 qubits, but is 512Mi"):
         check_for_cluster(parse_job(text))
     with pytest.raises(MemoryBudgetError):

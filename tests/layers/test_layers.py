@@ -13,7 +13,7 @@ import pytest
 import sympy
 import tensorflow as tf
 
-from qflock.errors import CircuitError, ObservableError, SymbolError, TensorFormatError
+from qflock.errors import CircuitError, EngineError, ObservableError, SymbolError, TensorFormatError
 from qflock.layers import PQC, AddCircuit, convert_to_tensor, from_tensor
 
 A, B = cirq.LineQubit.range(2)
@@ -142,3 +142,28 @@ def test_bad_input_is_named(error, words, action):
     with pytest.raises(Exception, match=words) as caught:
         action()
     assert isinstance(caught.value, error) or error.__name__ in str(caught.value)
+
+
+def test_a_second_derivative_is_refused_rather_than_zero():
+    pqc, data = layer(), convert_to_tensor(DATA)
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as inner:
+            total = tf.reduce_sum(pqc(data))
+        slope = inner.gradient(total, pqc.trainable_variables[0])
+        penalty = tf.reduce_sum(slope**2)
+    with pytest.raises(EngineError, match="second derivatives"):
+        outer.gradient(penalty, pqc.trainable_variables[0])
+
+
+def test_a_jacobian_is_a_first_derivative():
+    pqc, data = layer(), convert_to_tensor(DATA)
+    with tf.GradientTape(persistent=True) as tape:
+        values = pqc(data)
+    found = tape.jacobian(values, pqc.trainable_variables[0], experimental_use_pfor=False)
+    assert found.shape == (3, 2, 2)
+
+
+@pytest.mark.parametrize("shape", [(), (3, 2), (1, 3, 1)])
+def test_circuits_of_another_shape_are_refused(shape):
+    with pytest.raises(CircuitError, match=r"shape \(batch,\)"):
+        layer()(tf.fill(shape, convert_to_tensor(DATA[:1])[0]))

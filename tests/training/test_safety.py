@@ -164,6 +164,7 @@ def test_a_damaged_run_hides_no_other_one(tmp_path: Path) -> None:
         store = Store(str(tmp_path / name))
         store.write("run.json", b"{}")
         store.write("status.json", status.encode())
+    (tmp_path / "README").write_text("a file among the runs")
     with pytest.raises(RunError, match=r"must be the status of a run"):
         read_status(Store(str(tmp_path / "a")))
     listed = [line.split()[:2] for line in qflock("runs", tmp_path).stdout.splitlines()]

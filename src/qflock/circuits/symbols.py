@@ -42,7 +42,8 @@ def natural_key(name: str) -> tuple[tuple[tuple[int, int, str], ...], str]:
 
 
 def bind_values(
-    names: Sequence[str], values: Mapping[str, ArrayLike] | Mapping[sympy.Symbol, ArrayLike]
+    names: Sequence[str],
+    values: Mapping[str, ArrayLike] | Mapping[sympy.Symbol, ArrayLike] | cirq.ParamResolver,
 ) -> Floats:
     """Values in the order of the names.
 
@@ -61,6 +62,10 @@ def bind_values(
         array([[5., 1.],
                [5., 2.]])
     """
+    if isinstance(values, cirq.ParamResolver):
+        values = {str(name): value for name, value in values.param_dict.items()}
+    if not isinstance(values, Mapping):
+        raise SymbolError(f"Values must be a dictionary {{symbol: value}}, but are {values!r}")
     given = {str(name): _finite_array(str(name), value) for name, value in values.items()}
     for name in names:
         if name not in given:

@@ -37,6 +37,7 @@ def doctor() -> None:
     _line("profiler", _profiler())
     _line("instruction set", _instruction_set())
     _line("cores", str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()))
+    _line("threads", _threads())
     _line("memory", f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.1f} GiB")
 
 
@@ -63,10 +64,21 @@ def _profiler() -> str:
 
 
 def _instruction_set() -> str:
-    from qflock.engine.processor import best_instruction_set
+    from qflock.engine.processor import best_instruction_set, native
     from qflock.errors import EngineError
 
     try:
+        native()
         return os.environ.get("QFLOCK_INSTRUCTION_SET") or best_instruction_set()
+    except EngineError as error:
+        return f"none: {error}"
+
+
+def _threads() -> str:
+    from qflock.engine.processor import thread_count
+    from qflock.errors import EngineError
+
+    try:
+        return str(thread_count())
     except EngineError as error:
         return f"none: {error}"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from qflock.cluster.identity import Identity, identity_from
 from qflock.errors import ConfigurationError
 from qflock.training.environment import record_environment
+from qflock.training.lock import only_writer
 from qflock.training.progress import Display
 from qflock.training.run import claim
 from qflock.training.spec import RunSpec
@@ -70,7 +71,10 @@ def start(request: Request) -> int:
         record_environment(store, identity.count if identity else request.workers)
     # A single worker that is not to be started again needs nobody to watch it; memory would not outlive it.
     watched = request.workers > 1 or (request.restarts > 0 and store.scheme != "memory")
-    return launch(local) if identity is None and watched else _work(request, store, identity)
+    if identity is not None:
+        return _work(request, store, identity)
+    with only_writer(store):
+        return launch(local) if watched else _work(request, store, None)
 
 
 def _work(request: Request, store: Store, identity: Identity | None) -> int:

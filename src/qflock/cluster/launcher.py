@@ -16,11 +16,14 @@ from qflock.cluster.identity import Identity
 from qflock.cluster.ports import check_port, free_ports
 from qflock.cluster.processes import Processes
 from qflock.cluster.supervision import FOLDER_VARIABLE, Failure, failure_of, last_step
+from qflock.engine.memory import readable
+from qflock.engine.processor import available_memory
 from qflock.errors import ConfigurationError
 
 DONE, PERMANENT, INTERRUPTED, AGAIN = 0, 2, 130, 143
 STOP_SECONDS = 10.0
 LONGEST_PAUSE = 30.0
+LEAST_WORKER_BYTES = 400 << 20  # TensorFlow alone, measured
 _POLL_SECONDS = 0.05
 
 
@@ -48,6 +51,12 @@ class Launch:
     def __post_init__(self) -> None:
         if self.workers < 1:
             raise ConfigurationError(f"Argument `workers` must be at least 1, but is {self.workers}")
+        needed, free = self.workers * LEAST_WORKER_BYTES, available_memory()
+        if self.workers > 1 and needed > free:
+            raise ConfigurationError(
+                f"Argument `workers` must fit into memory, but {self.workers} processes need {readable(needed)} at least and "
+                f"there are {readable(free)}"
+            )
         if self.restarts < 0:
             raise ConfigurationError(f"Argument `restarts` must be at least 0, but is {self.restarts}")
         if self.port is not None and not 0 < self.port <= 65536 - self.workers:

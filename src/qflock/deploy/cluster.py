@@ -120,7 +120,7 @@ def connect(context: str | None = None) -> Cluster:
             config.load_incluster_config(client_configuration=settings)
         else:
             config.load_kube_config(context=context, client_configuration=settings)
-    except (ConfigException, YAMLError, OSError) as error:
+    except (ConfigException, YAMLError, OSError, TypeError, AttributeError) as error:
         reason = " ".join(str(error).split())
         raise ConfigurationError(
             f"A kubeconfig must name a cluster, but: {reason}; see `kubectl config get-contexts`"

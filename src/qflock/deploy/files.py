@@ -22,6 +22,8 @@ def read_job(path: str | Path) -> JobSpec:
     """
     try:
         return parse_job(Path(path).read_text(encoding="utf-8"), str(path))
+    except FileNotFoundError:
+        raise ConfigurationError(f"Job file {path} must exist, but there is none of that name") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"Job file {path} must be UTF-8 text, but cannot be read: {error}") from None
 

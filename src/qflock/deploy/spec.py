@@ -16,8 +16,27 @@ SecretName = Annotated[
     str, Field(max_length=253, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
 ]
 NamespaceLabel = Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
+LabelKey = Annotated[
+    str,
+    Field(
+        max_length=253,
+        pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$",
+    ),
+]
+LabelValue = Annotated[str, Field(pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$")]
+VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")]
+VariableText = Annotated[str, Field(pattern=r"^[^\x00]*$")]
+BUCKET_PATH = re.compile(r"(gs|s3)://[a-z0-9][-a-z0-9_.]{1,220}[a-z0-9](/[A-Za-z0-9._=@+ -]+)*/?")
+YEAR = 366 * 86400
 Port = Annotated[int, Field(ge=1024, le=65535)]
-RESERVED = {"TF_CONFIG", "QFLOCK_THREADS", "QFLOCK_INDEX", "QFLOCK_PROFILER_PORT", "QFLOCK_SUPERVISION"}
+RESERVED = {
+    "TF_CONFIG",
+    "QFLOCK_THREADS",
+    "QFLOCK_INDEX",
+    "QFLOCK_PROFILER_PORT",
+    "QFLOCK_SUPERVISION",
+    "HOME",
+}
 SHARED = ("epochs", "batch_size", "learning_rate", "seed", "checkpoint_seconds", "keep")
 MEMORY_UNITS = {
     "": 1,
@@ -55,7 +74,7 @@ class Experiment(Section):
 
     @model_validator(mode="after")
     def _fits_training(self) -> Experiment:
-        if self.what != "qcnn" and not re.fullmatch(r"[^:]+:[A-Za-z_]\w*", self.what):
+        if self.what != "qcnn" and not re.fullmatch(r"[^-:][^:]*:[A-Za-z_]\w*", self.what):
             raise ValueError(f"must be 'qcnn' or 'path/to/file.py:name', but is {self.what!r}")
         self.run_spec()
         return self
@@ -94,10 +113,16 @@ class Resources(Section):
 class Toleration(Section):
     """A node taint that the workers accept."""
 
-    key: str
+    key: LabelKey
     operator: Literal["Equal", "Exists"] = "Equal"
-    value: str = ""
+    value: LabelValue = ""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
+
+    @model_validator(mode="after")
+    def _value_fits(self) -> Toleration:
+        if self.operator == "Exists" and self.value:
+            raise ValueError(f"must have no value where the operator is Exists, but has {self.value!r}")
+        return self
 
 
 class Schedule(Section):
@@ -106,7 +131,7 @@ class Schedule(Section):
     spot: bool = Field(
         default=False, description="On nodes that may be taken away at any moment, at a lower price."
     )
-    node_selector: dict[str, str] = Field(default_factory=dict)
+    node_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
     tolerations: list[Toleration] = Field(default_factory=list)
 
 
@@ -116,16 +141,22 @@ class Limits(Section):
     restarts: int = Field(
         default=6, ge=0, le=1000, description="Failures, preemptions aside, before the job fails."
     )
-    deadline_seconds: int = Field(default=86400, ge=1)
+    deadline_seconds: int = Field(default=86400, ge=1, le=YEAR)
     start_seconds: int = Field(
         default=3600,
         ge=60,
+        le=YEAR,
         description="Longest time to a worker's first step, while it starts, meets the others and compiles.",
     )
     stall_seconds: int = Field(
-        default=3600, ge=60, description="A worker that ends no step for this long is killed and replaced."
+        default=3600,
+        ge=60,
+        le=YEAR,
+        description="A worker that ends no step for this long is killed and replaced.",
     )
-    keep_seconds: int = Field(default=86400, ge=0, description="A finished job is deleted after this time.")
+    keep_seconds: int = Field(
+        default=86400, ge=0, le=YEAR, description="A finished job is deleted after this time."
+    )
 
 
 class Google(Section):
@@ -174,8 +205,18 @@ class JobSpec(Section):
     resources: Resources = Resources()
     schedule: Schedule = Schedule()
     limits: Limits = Limits()
-    environment: dict[str, str] = Field(default_factory=dict, description="Further variables of workers.")
+    environment: dict[VariableName, VariableText] = Field(
+        default_factory=dict, description="Further variables of workers."
+    )
     google: Google | None = None
+
+    @field_validator("store")
+    @classmethod
+    def _a_place(cls, value: str) -> str:
+        remote = value.startswith(("gs://", "s3://"))
+        if remote and (not BUCKET_PATH.fullmatch(value) or ".." in value.split("/")):
+            raise ValueError(f"must be gs://BUCKET/FOLDER or s3://BUCKET/FOLDER, but is {value!r}")
+        return value
 
     @field_validator("service_account")
     @classmethod

@@ -16,7 +16,7 @@ from qflock.engine.reductions import Reductions
 from qflock.engine.simulator import Simulator
 
 Floats = NDArray[np.float64]
-Values = Mapping[str, ArrayLike] | Mapping[sympy.Symbol, ArrayLike]
+Values = Mapping[str, ArrayLike] | Mapping[sympy.Symbol, ArrayLike] | cirq.ParamResolver
 
 
 @overload

@@ -34,6 +34,7 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 DataCircuit = bytes | cirq.AbstractCircuit
 
+_LARGEST_ANGLE = 1e9
 _KNOWN_DATA_CIRCUITS = 1 << 16  # beyond, all are forgotten
 
 
@@ -131,6 +132,10 @@ class Simulator:
         self._observables = normalise(observables)
         self._settings = _checked_settings(dtype, lanes, threads, memory_budget)
         self._reductions = Reductions() if reductions is None else reductions
+        if not isinstance(self._reductions, Reductions):
+            raise EngineError(
+                f"Argument `reductions` must be a Reductions, for instance Reductions.none(), but is {reductions!r}"
+            )
         self._module = native()
         self._numbers = number_qubits(circuit, self._observables)
         program, expressions = lower(circuit, self._numbers)
@@ -233,6 +238,7 @@ class Simulator:
         if upstream is None:
             watch.evaluated(batch)
         angles = self._expressions.values(parameters)
+        _check_angles(angles)
         word_weights = None if upstream is None else upstream @ self._coefficients
         word_values = np.zeros((batch, len(self._words)))
         gradient = None if upstream is None else np.zeros(angles.shape)
@@ -316,6 +322,10 @@ class Simulator:
 
     def _rows(self, data: Sequence[DataCircuit]) -> Indices:
         """The placements of data circuits, made for those that are new."""
+        if isinstance(data, cirq.AbstractCircuit | bytes):
+            raise CircuitError(
+                f"Data must be a list of circuits, one for each sample, but is one {type(data).__name__}"
+            )
         if not self._seen_data:
             longest = max(
                 data, key=lambda item: len(item) if isinstance(item, bytes | cirq.AbstractCircuit) else 0
@@ -410,6 +420,14 @@ class Simulator:
         return array
 
 
+def _check_angles(angles: Floats) -> None:
+    if angles.size and np.abs(angles).max() > _LARGEST_ANGLE:
+        raise SymbolError(
+            f"Angles must be below {_LARGEST_ANGLE:g} half turns, where float64 still tells their directions, but one is "
+            f"{angles.ravel()[np.abs(angles).argmax()]:g}; take them modulo 4"
+        )
+
+
 def _rectangle(rows: Sequence[Sequence[int]]) -> Indices:
     """Rows of different lengths as one array, filled up with zeros."""
     width = max((len(row) for row in rows), default=0)
@@ -448,6 +466,8 @@ def _checked_symbols(
     if symbols is None:
         return present
     names = tuple(str(s) for s in symbols)
+    if len(set(names)) < len(names):
+        raise SymbolError(f"`symbols` must name each symbol once, but are {', '.join(names)}")
     for missing in sorted(set(present) - set(names)):
         raise SymbolError(f"Symbol {missing!r} of the circuit is not among `symbols`: {', '.join(names)}")
     for unused in sorted(set(names) - set(present)):
@@ -468,6 +488,7 @@ def _checked_settings(
         raise EngineError(f"Argument `dtype` must be one of {', '.join(ITEM_BYTES)}, but is {dtype!r}")
     if lanes not in ("auto", "batch", "amplitude"):
         raise EngineError(f"Argument `lanes` must be one of auto, batch, amplitude, but is {lanes!r}")
-    if threads is not None and threads < 1:
-        raise EngineError(f"Argument `threads` must be at least 1, but is {threads}")
+    for argument, value in (("threads", threads), ("memory_budget", memory_budget)):
+        if value is not None and (not isinstance(value, int | np.integer) or value < 1):
+            raise EngineError(f"Argument `{argument}` must be a whole number of at least 1, but is {value!r}")
     return Settings(name, lanes, threads or thread_count(), memory_budget)

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from qflock.engine.simulator import Simulator
 from qflock.engine.watch import watch
+from qflock.errors import CircuitError, EngineError
 from qflock.layers.readouts import note
 
 # The engine knows no TensorFlow; from here on its work shows in TensorFlow's profiles.
@@ -34,17 +35,25 @@ def expectation_operation(simulator: Simulator, circuits: Any, parameters: Any) 
         result = _call(lambda c, v: _forward(simulator, c, v), [circuits, values], values.dtype)
         result.set_shape([None, simulator.observable_count])
 
-        def gradient(upstream: Any) -> Any:
-            inner = _call(
-                lambda c, v, u: _backward(simulator, c, v, u), [circuits, values, upstream], values.dtype
-            )
-            inner.set_shape([simulator.parameter_count])
-            return inner
+        return result, lambda upstream: derivative(values, upstream)
 
-        return result, gradient
+    @tf.custom_gradient
+    def derivative(values: Any, upstream: Any) -> tuple[Any, Any]:
+        result = _call(
+            lambda c, v, u: _backward(simulator, c, v, u), [circuits, values, upstream], values.dtype
+        )
+        result.set_shape([simulator.parameter_count])
+        return result, _no_second_derivative
 
     # A plain tensor, not the variable: `custom_gradient` would ask for the gradient of variables that it finds.
     return operation(tf.identity(parameters))
+
+
+def _no_second_derivative(*_: Any) -> Any:
+    """Without this, TensorFlow would take second derivatives for zero."""
+    raise EngineError(
+        "A quantum layer must be differentiated once only: second derivatives, as of a gradient penalty, are not offered"
+    )
 
 
 def _call(function: Any, arguments: list[Any], dtype: Any) -> Any:
@@ -68,4 +77,8 @@ def _backward(simulator: Simulator, circuits: Any, values: Any, upstream: Any) -
 def as_circuit_tensor(inputs: Any) -> Any:
     """Input of a layer as a string tensor `(batch,)`; a column `(batch, 1)` is flattened."""
     tensor = tf.convert_to_tensor(inputs)
+    if tensor.shape.rank not in (None, 1) and not (tensor.shape.rank == 2 and tensor.shape[1] in (None, 1)):
+        raise CircuitError(
+            f"Circuits must be a string tensor of the shape (batch,) or (batch, 1), but have {tuple(tensor.shape)}"
+        )
     return tf.reshape(tensor, [-1])

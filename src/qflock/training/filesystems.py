@@ -22,6 +22,8 @@ def split_url(url: str) -> tuple[str, str]:
     Raises:
         ConfigurationError: If the scheme is unknown, or the URL names no bucket or leaves it.
     """
+    if not url.strip():
+        raise ConfigurationError(f"A run must be a folder or a URL, but is {url!r}")
     if "://" not in url:
         return "file", url
     parts = urlsplit(url)

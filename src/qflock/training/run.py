@@ -91,4 +91,6 @@ def read_status(store: Store) -> Status:
     try:
         return Status(**json.loads(store.read(STATUS)))
     except (ValueError, TypeError):
-        raise RunError(f"{store.url}/{STATUS} must be the status of a run, but cannot be read") from None
+        raise RunError(
+            f"{store.url}/{STATUS} must be the status of a run, but cannot be read; delete it: training writes a new one"
+        ) from None

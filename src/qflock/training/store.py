@@ -76,6 +76,8 @@ class Store:
             # Not fsspec's `isfile`, to which every error means that there is no file.
             try:
                 return bool(self._filesystem.info(self._path(name))["type"] == "file")
+            except NotADirectoryError:  # below a file there is nothing
+                return False
             except FileNotFoundError:
                 self._require_bucket()
                 return False
