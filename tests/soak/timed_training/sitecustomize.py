@@ -1,4 +1,7 @@
-"""Imported by every Python process that starts with this folder on its path: times trainings, with or without curves."""
+"""Imported by every Python process that starts with this folder on its path: times trainings, with or without curves.
+
+Tests do not collect it, since to import it changes the training.
+"""
 
 from __future__ import annotations
 

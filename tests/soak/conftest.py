@@ -1,0 +1,3 @@
+"""What is no test."""
+
+collect_ignore = ["timed_training"]
