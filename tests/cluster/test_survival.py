@@ -140,7 +140,7 @@ def test_a_run_has_one_writer_at_a_time(tmp_path: Path) -> None:
 def test_the_same_failure_twice_ends_the_run(tmp_path: Path) -> None:
     done = qflock("train", *WHAT, "--run", tmp_path / "run", FAIL_EPOCH="3")
     assert done.returncode == 2
-    assert "ZeroDivisionError: made to fail; the same happened before at step 16" in done.stderr
+    assert "ZeroDivisionError: made to fail; the same happened before at step " in done.stderr
     assert 'raise ZeroDivisionError("made to fail")' in done.stderr
 
 
