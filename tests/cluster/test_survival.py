@@ -137,10 +137,12 @@ def test_a_run_has_one_writer_at_a_time(tmp_path: Path) -> None:
         process.wait()
 
 
-def test_the_same_failure_twice_ends_the_run(tmp_path: Path) -> None:
-    done = qflock("train", *WHAT, "--run", tmp_path / "run", FAIL_EPOCH="3")
+@pytest.mark.parametrize("seconds", [60, 1e-9])  # the latter stores every step, the one that failed too
+def test_the_same_failure_twice_ends_the_run(tmp_path: Path, seconds: float) -> None:
+    arguments = (LINE, "--epochs", EPOCHS, "--checkpoint-seconds", seconds, "--run", tmp_path / "run")
+    done = qflock("train", *arguments, FAIL_EPOCH="3")
     assert done.returncode == 2
-    assert "ZeroDivisionError: made to fail; the same happened before at step " in done.stderr
+    assert "ZeroDivisionError: made to fail; the same happened before at step 16" in done.stderr
     assert 'raise ZeroDivisionError("made to fail")' in done.stderr
 
 

@@ -50,6 +50,10 @@ class Reporter:
             self._last = time.monotonic()
             self._write("step", str(step))
 
+    def on_resume(self, step: int) -> None:
+        """Called where a run goes on after `step`: a failure before the next step is one at this step."""
+        self.step = step
+
     def failed(self, message: str, traceback: str = "") -> None:
         """Called once, when the worker fails."""
         self._write("failure", json.dumps(asdict(Failure(self.step, message, traceback))))

@@ -62,8 +62,9 @@ def run_worker(
         watch = Watch(me, lambda lost: _leave(store, me, reporter, AGAIN, f"another worker was lost: {lost}"))
         serve_profiles(store, me)
         worker = Worker(
-            me.index, me.count, strategy, lambda: bool(stop), reporter.on_step, watch.end, watch.alive
-        )
+            me.index, me.count, strategy, lambda: bool(stop), reporter.on_step, watch.end, watch.alive,
+            reporter.on_resume,
+        )  # fmt: skip
         train(experiment_of(spec, trusted), spec, store, worker, display, profile)
     except PreemptedError as error:  # all leave together, in TensorFlow's own way
         code = INTERRUPTED if stop[:1] == [signal.SIGINT] else AGAIN

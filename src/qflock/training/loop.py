@@ -48,6 +48,7 @@ class Worker:
         on_step: Told the number of steps done after each step.
         on_end: Called when everything is stored; from then on the others may leave.
         alive: How many of the workers answer, for display.
+        on_resume: Told the number of steps done where a run goes on.
     """
 
     index: int
@@ -57,6 +58,7 @@ class Worker:
     on_step: Callable[[int], None] = lambda step: None
     on_end: Callable[[], None] = lambda: None
     alive: Callable[[], int] = lambda: 1
+    on_resume: Callable[[int], None] = lambda step: None
 
     @property
     def chief(self) -> bool:
@@ -99,6 +101,8 @@ def train(
         identity = training_fingerprint(steps, fingerprint(data), spec.batch_size, spec.seed)
         stored = checkpoints.to_resume(store, identity) if worker.chief else None
         position = restore(steps, stored, worker.chief)
+        if position:
+            worker.on_resume(position.step)
         remembered = share(steps, stored.callbacks if stored else b"") if position else b""
         training = _Training(
             spec, store, worker, steps, data, position or Position(0, 0, identity), progress, profile
