@@ -45,7 +45,11 @@ class Started(subprocess.Popen[str]):
     def communicate(self, input: str | None = None, timeout: float | None = None) -> tuple[str, str]:
         """What it has printed, standard error included, once it has ended."""
         self.wait(timeout)
-        return Path(self._output.name).read_text(), ""
+        return self.output(), ""
+
+    def output(self) -> str:
+        """What it has printed so far, standard error included."""
+        return Path(self._output.name).read_text()
 
 
 def start(*arguments: object, **more: str) -> Started:

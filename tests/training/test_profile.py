@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import socket
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +24,7 @@ from qflock.training.spec import RunSpec
 from qflock.training.step_profile import StepProfile
 from qflock.training.step_range import StepRange
 from qflock.training.store import Store
-from tests.training.commands import command, environment
+from tests.training.commands import start
 
 SESSIONS = Path("tensorboard/plugins/profile")
 ENDLESS = ("train", "qcnn", "--qubits", 4, "--examples", 16, "--epochs", 10**6, "--json")
@@ -35,19 +34,15 @@ ENDLESS = ("train", "qcnn", "--qubits", 4, "--examples", 16, "--epochs", 10**6, 
 def training(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Two workers that train until the tests are done, and record steps 3 to 5."""
     run = tmp_path_factory.mktemp("profile") / "run"
-    # Not a pipe: one that is not read all the time holds the training back.
-    output = run.with_name("output.txt")
-    arguments = command(*ENDLESS, "--workers", 2, "--profile", "3,5", "--run", run)
-    with open(output, "w") as file:
-        process = subprocess.Popen(arguments, env=environment(), stdout=file, stderr=subprocess.STDOUT)
+    process = start(*ENDLESS, "--workers", 2, "--profile", "3,5", "--run", run)
     end = time.monotonic() + 120
     while len(list((run / SESSIONS / "steps-3-5").glob("worker-[01].xplane.pb"))) < 2:
-        assert process.poll() is None and time.monotonic() < end, output.read_text()
+        assert process.poll() is None and time.monotonic() < end, process.output()
         time.sleep(0.1)
     yield run
     process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=60) == 143, output.read_text()
-    printed = [json.loads(line) for line in output.read_text().splitlines() if line.startswith("{")]
+    assert process.wait(timeout=60) == 143, process.output()
+    printed = [json.loads(line) for line in process.output().splitlines() if line.startswith("{")]
     assert {line["event"] for line in printed} - {"busy"} == {"epoch", "checkpoint"}
     assert printed[0]["alive"] == printed[0]["workers"] == 2
     assert printed[-1]["event"] == "checkpoint"

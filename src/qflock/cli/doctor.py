@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+from collections.abc import Callable
 
 import typer
 
@@ -35,9 +36,9 @@ def doctor() -> None:
     for package, remedy in PACKAGES.items():
         _line(package, _version(package) or f"missing: {remedy}")
     _line("profiler", _profiler())
-    _line("instruction set", _instruction_set())
+    _line("instruction set", _of_the_engine(_instruction_set))
     _line("cores", str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()))
-    _line("threads", _threads())
+    _line("threads", _of_the_engine(_threads))
     _line("memory", f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.1f} GiB")
 
 
@@ -65,20 +66,22 @@ def _profiler() -> str:
 
 def _instruction_set() -> str:
     from qflock.engine.processor import best_instruction_set, native
-    from qflock.errors import EngineError
 
-    try:
-        native()
-        return os.environ.get("QFLOCK_INSTRUCTION_SET") or best_instruction_set()
-    except EngineError as error:
-        return f"none: {error}"
+    native()
+    return os.environ.get("QFLOCK_INSTRUCTION_SET") or best_instruction_set()
 
 
 def _threads() -> str:
     from qflock.engine.processor import thread_count
+
+    return str(thread_count())
+
+
+def _of_the_engine(ask: Callable[[], str]) -> str:
+    """What the engine answers, or why it cannot work."""
     from qflock.errors import EngineError
 
     try:
-        return str(thread_count())
+        return ask()
     except EngineError as error:
         return f"none: {error}"

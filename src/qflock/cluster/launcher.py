@@ -51,17 +51,21 @@ class Launch:
     def __post_init__(self) -> None:
         if self.workers < 1:
             raise ConfigurationError(f"Argument `workers` must be at least 1, but is {self.workers}")
-        needed, free = self.workers * LEAST_WORKER_BYTES, available_memory()
-        if self.workers > 1 and needed > free:
-            raise ConfigurationError(
-                f"Argument `workers` must fit into memory, but {self.workers} processes need {readable(needed)} at least and "
-                f"there are {readable(free)}"
-            )
+        if self.workers > 1:
+            self._check_memory()
         if self.restarts < 0:
             raise ConfigurationError(f"Argument `restarts` must be at least 0, but is {self.restarts}")
         if self.port is not None and not 0 < self.port <= 65536 - self.workers:
             raise ConfigurationError(
                 f"Argument `port` must leave room for {self.workers} ports up to 65535, but is {self.port}"
+            )
+
+    def _check_memory(self) -> None:
+        needed, free = self.workers * LEAST_WORKER_BYTES, available_memory()
+        if needed > free:
+            raise ConfigurationError(
+                f"Argument `workers` must fit into memory, but {self.workers} processes need {readable(needed)} at least and "
+                f"there are {readable(free)}"
             )
 
 

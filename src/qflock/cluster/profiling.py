@@ -18,10 +18,9 @@ from qflock.errors import ConfigurationError, RunError, StoreError
 from qflock.training.run import load_spec, read_status
 from qflock.training.store import Store
 
-_ATTEMPTS = 2
-
 ADDRESSES = "profiler"
 SESSIONS = "tensorboard/plugins/profile"
+_ATTEMPTS = 2
 log = logging.getLogger("qflock")
 
 

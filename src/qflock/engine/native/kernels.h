@@ -172,22 +172,21 @@ template <class T> class Kernel {
     for (int k = 0; k < 16; k++) { ur[k] = u.re[k]; ui[k] = u.im[k]; }
     if constexpr (Do == Mode::apply) return apply_fours<S>(s, fours, 0, rows / 4, ur, ui);
     Row g[16]{};
-    const ptrdiff_t step = S == Shape::diagonal ? rows : at_a_time;
-    for (ptrdiff_t from = 0; from < rows / 4; from += step) {
-      const ptrdiff_t to = std::min(rows / 4, from + step);
-      if constexpr (S == Shape::diagonal) {
-        for (ptrdiff_t m = from; m < to; m++) {
-          #pragma GCC unroll 4
-          for (int k = 0; k < 4; k++) {
-            const ptrdiff_t i = fours.row(fours.first(m), k);
-            diagonal_step<Do>(s[i], t[i], g[5 * k], ur[5 * k], ui[5 * k]);
-          }
+    if constexpr (S == Shape::diagonal) {
+      for (ptrdiff_t m = 0; m < rows / 4; m++) {
+        #pragma GCC unroll 4
+        for (int k = 0; k < 4; k++) {
+          const ptrdiff_t i = fours.row(fours.first(m), k);
+          diagonal_step<Do>(s[i], t[i], g[5 * k], ur[5 * k], ui[5 * k]);
         }
-        continue;
       }
-      if constexpr (Do == Mode::adjoint) apply_fours<S>(s, fours, from, to, ur, ui);
-      gather_fours<S, 0, vector_registers / 16>(g, t, s, fours, from, to);
-      if constexpr (Do == Mode::adjoint) apply_fours<S>(t, fours, from, to, ur, ui);
+    } else {
+      for (ptrdiff_t from = 0; from < rows / 4; from += at_a_time) {
+        const ptrdiff_t to = std::min(rows / 4, from + at_a_time);
+        if constexpr (Do == Mode::adjoint) apply_fours<S>(s, fours, from, to, ur, ui);
+        gather_fours<S, 0, vector_registers / 16>(g, t, s, fours, from, to);
+        if constexpr (Do == Mode::adjoint) apply_fours<S>(t, fours, from, to, ur, ui);
+      }
     }
     for (int k = 0; k < 16; k++) G[k] += std::complex<double>(total(g[k].r), total(g[k].i));
   }
@@ -228,9 +227,7 @@ template <class T> class Kernel {
       for (int k = 0; k < 4; k++) {
         const Row x = psi[fours.row(i, k)];
         #pragma GCC unroll 4
-        for (int j = 0; j < N; j++) {
-          accumulate<S>(g[4 * j + k], l[j], x);
-        }
+        for (int j = 0; j < N; j++) accumulate<S>(g[4 * j + k], l[j], x);
       }
     }
     for (int k = 0; k < 4 * N; k++) to_add[4 * R + k] = g[k];
@@ -251,26 +248,25 @@ template <class T> class Kernel {
       }
       const Pairs pairs{ptrdiff_t(1) << row};
       if constexpr (Do == Mode::apply) return apply_pairs<S, Lane>(s, pairs, 0, rows / 2, cr, ci);
-      const ptrdiff_t step = S == Shape::diagonal ? rows : at_a_time;
-      for (ptrdiff_t from = 0; from < rows / 2; from += step) {
-        const ptrdiff_t to = std::min(rows / 2, from + step);
-        if constexpr (S == Shape::diagonal) {
+      if constexpr (S == Shape::diagonal) {
+        for (ptrdiff_t m = 0; m < rows / 2; m++) {
+          const ptrdiff_t i = pairs.first(m), j = i + pairs.P;
+          diagonal_step<Do>(s[i], t[i], g[0], cr[0], ci[0]);
+          diagonal_step<Do>(s[j], t[j], g[6], cr[6], ci[6]);
+        }
+      } else {
+        for (ptrdiff_t from = 0; from < rows / 2; from += at_a_time) {
+          const ptrdiff_t to = std::min(rows / 2, from + at_a_time);
+          if constexpr (Do == Mode::adjoint) apply_pairs<S, Lane>(s, pairs, from, to, cr, ci);
           for (ptrdiff_t m = from; m < to; m++) {
-            const ptrdiff_t i = pairs.first(m), j = i + pairs.P;
-            diagonal_step<Do>(s[i], t[i], g[0], cr[0], ci[0]);
-            diagonal_step<Do>(s[j], t[j], g[6], cr[6], ci[6]);
+            const ptrdiff_t i = pairs.first(m);
+            Row x[4];
+            spread<Lane>(s[i], s[i + pairs.P], x);
+            const Row l[2] = {t[i], t[i + pairs.P]};
+            gather<S, 2, 4>(g, l, x);
           }
-          continue;
+          if constexpr (Do == Mode::adjoint) apply_pairs<S, Lane>(t, pairs, from, to, cr, ci);
         }
-        if constexpr (Do == Mode::adjoint) apply_pairs<S, Lane>(s, pairs, from, to, cr, ci);
-        for (ptrdiff_t m = from; m < to; m++) {
-          const ptrdiff_t i = pairs.first(m);
-          Row x[4];
-          spread<Lane>(s[i], s[i + pairs.P], x);
-          const Row l[2] = {t[i], t[i + pairs.P]};
-          gather<S, 2, 4>(g, l, x);
-        }
-        if constexpr (Do == Mode::adjoint) apply_pairs<S, Lane>(t, pairs, from, to, cr, ci);
       }
       for (int k = 0; k < 8; k++)
         for (int l = 0; l < width; l++) G[entry(k, l)] += std::complex<double>(g[k].r[l], g[k].i[l]);
