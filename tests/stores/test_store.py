@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +26,22 @@ def test_whole_files_in_a_bucket(bucket: Bucket) -> None:
     assert store.list("") == ["folder"]
     with pytest.raises(RunError, match=r"whole/run/a\.json must be a file of the run, but there is none"):
         store.read("a.json")
+
+
+def test_a_local_file_is_put_as_a_whole(bucket: Bucket, tmp_path: Path) -> None:
+    store, source = Store(bucket.url("put/run")), tmp_path / "source"
+    for content in (b"", b"one", b"0123456789abcdef" * 400_000):  # the last one travels in parts
+        source.write_bytes(content)
+        store.put("folder/file", source)
+        assert store.read("folder/file") == content
+    bucket.proxy.use(first(Fail(status=503)))
+    store.put("folder/file", source)
+    bucket.proxy.use(always(Fail(status=403)))
+    source.write_bytes(b"never seen")
+    with pytest.raises(StoreError, match=r"^Cannot write .*put/run/folder/file: permission is denied"):
+        store.put("folder/file", source)
+    bucket.proxy.use(lambda number, method, path: None)
+    assert store.read("folder/file") == content
 
 
 def test_what_another_process_writes_is_seen_at_once(bucket: Bucket) -> None:

@@ -146,7 +146,18 @@ def test_pickled_examples_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "[1]", '{"kind": "step"}', '{"kind": "x", "step": 1, "epoch": 1}', "null"]
+    "text",
+    [
+        "{",
+        "[1]",
+        "null",
+        '{"kind": []}',
+        '{"kind": "step"}',
+        '{"kind": "x", "step": 1, "epoch": 1}',
+        '{"kind": "step", "step": 1, "epoch": 1}',
+        '{"kind": "step", "step": 1.5, "epoch": 1, "loss": 1}',
+        '{"kind": "restart", "step": 1, "epoch": 1, "restarts": "2"}',
+    ],
 )
 def test_damaged_metrics_are_refused(text: str) -> None:
     store = Store("memory://safety/metrics")

@@ -171,8 +171,6 @@ class EventWriter:
         )
 
     def _check(self) -> None:
-        if isinstance(self._error, OSError | tf.errors.OpError):
-            raise self.refused(self._error) from self._error
         if self._error is not None:
             raise self._error
 
@@ -196,7 +194,15 @@ class EventWriter:
         try:
             action()
         except Exception as error:
-            self._error = self._error or error
+            self._error = self._error or self._told(error)
+
+    def _told(self, error: Exception) -> Exception:
+        """What is raised for `error`; made where it is kept, since whoever raises it does so at any moment."""
+        if not isinstance(error, OSError | tf.errors.OpError):
+            return error
+        refused = self.refused(error)
+        refused.__cause__ = error
+        return refused
 
     def _write(self, events: Callable[[], Iterable[Event]]) -> None:
         for event in events():

@@ -132,13 +132,7 @@ class _Training:
         )  # fmt: skip
         self.steps.model.stop_training = False
         self._begin_callbacks(remembered)
-        self.log = MetricsLog(self.store, resumed) if self.worker.chief else None
-        if self.log and resumed:
-            self.log.restart(resumed.step, resumed.epochs, self.worker.count)
-        past = self.log.records() if self.log else []
-        whole = self.position.epochs * self.batches.steps_per_epoch
-        self.curves = Curves(self.store, past, whole) if self.log else None
-        self.values = _logged(past)
+        self._keep_records(resumed)
         self.saved = self.reported = time.monotonic()
         self.cost = 0.0
         try:
@@ -148,9 +142,20 @@ class _Training:
                 self._epochs()
             self._finish()
         finally:
-            if self.curves:
+            if self.log and self.curves:
                 self.curves.discard()
+                self.log.close()
         return self.values
+
+    def _keep_records(self, resumed: Position | None) -> None:
+        """Makes the chief ready to note what happens, after what has happened before."""
+        self.log = MetricsLog(self.store, resumed) if self.worker.chief else None
+        if self.log and resumed:
+            self.log.restart(resumed.step, resumed.epochs, self.worker.count)
+        past = self.log.records() if self.log else []
+        whole = self.position.epochs * self.batches.steps_per_epoch
+        self.curves = Curves(self.store, past, whole) if self.log else None
+        self.values = _logged(past)
 
     def _begin(self, first: bool) -> None:
         self.store.remove_unfinished()

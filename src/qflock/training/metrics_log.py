@@ -3,23 +3,54 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from types import UnionType
 from typing import Any
 
-from qflock.errors import RunError
+from qflock.errors import RunError, StoreError
+from qflock.training.faults import fault_of
 from qflock.training.state import Position
 from qflock.training.store import Store
 
 NAME = "metrics.jsonl"
-KINDS = ("step", "epoch", "pace", "restart")
+# What the records of each kind hold besides step and epoch, at least.
+KINDS: dict[str, dict[str, type | UnionType]] = {
+    "step": {"loss": int | float},
+    "epoch": {},
+    "pace": {"worker": int},
+    "restart": {"restarts": int},
+}
 
 
 class MetricsLog:
-    """Collects records and stores them as a whole file, since object stores cannot append."""
+    """Collects records in a local file, whose copy is stored as a whole, since object stores cannot append.
+
+    Args:
+        store: Of the run.
+        position: Where the run goes on: what it will do again is dropped. Nothing for a new run.
+
+    Raises:
+        RunError: If the store's file cannot be read.
+        StoreError: From every method, if the local disk or the store refuses.
+    """
 
     def __init__(self, store: Store, position: Position | None) -> None:
         self._store = store
-        self._lines = _lines_before(store, position) if position is not None else []
+        self._restarts = 0
         self._dirty = False
+        try:
+            # Not in memory: a long run has a hundred bytes for each of millions of steps.
+            number, name = tempfile.mkstemp(prefix="qflock-metrics-", suffix=".jsonl")
+        except OSError as error:
+            raise _refused(error) from error
+        self._path, self._file = Path(name), os.fdopen(number, "w")
+        for record in read_metrics(store) if position else ():
+            self._restarts = max(self._restarts, record.get("restarts", 0))
+            if position and _is_done(record, position):
+                self._add(record)
 
     def step(self, step: int, epoch: int, loss: float) -> dict[str, Any]:
         """Adds a step, counted from 1 as is the epoch; returns the record."""
@@ -30,12 +61,11 @@ class MetricsLog:
         return self._add({"kind": "epoch", "epoch": epoch, "step": step, **values})
 
     def restart(self, step: int, epoch: int, workers: int) -> None:
-        """Adds that the training went on after `step`, and how often it has gone on so far; once for each step."""
-        earlier = [record for record in self.records() if record["kind"] == "restart"]
-        again = {json.dumps(record) for record in earlier if record["step"] >= step}
-        self._lines = [line for line in self._lines if line not in again]
-        count = 1 + max((record["restarts"] for record in earlier), default=0)
-        self._add({"kind": "restart", "step": step, "epoch": epoch, "workers": workers, "restarts": count})
+        """Adds that the training went on after `step`, and how often it has gone on so far."""
+        self._restarts += 1
+        self._add(
+            {"kind": "restart", "step": step, "epoch": epoch, "workers": workers, "restarts": self._restarts}
+        )
 
     def pace(self, epoch: int, step: int, worker: int, values: dict[str, float]) -> dict[str, Any]:
         """Adds how fast a worker was during an epoch; returns the record."""
@@ -44,17 +74,34 @@ class MetricsLog:
     def flush(self) -> None:
         """Stores what there is."""
         if self._dirty:
-            self._store.write(NAME, "".join(f"{line}\n" for line in self._lines).encode())
+            self._write_out()
+            self._store.put(NAME, self._path)
             self._dirty = False
 
     def records(self) -> list[dict[str, Any]]:
         """All records so far."""
-        return [json.loads(line) for line in self._lines]
+        self._write_out()
+        return [json.loads(line) for line in self._path.read_text().splitlines()]
+
+    def close(self) -> None:
+        """Removes the local file."""
+        with suppress(OSError):  # what a full disk has refused is told already
+            self._file.close()
+        self._path.unlink(missing_ok=True)
 
     def _add(self, record: dict[str, Any]) -> dict[str, Any]:
-        self._lines.append(json.dumps(record))
+        try:
+            self._file.write(json.dumps(record) + "\n")
+        except OSError as error:
+            raise _refused(error) from error
         self._dirty = True
         return record
+
+    def _write_out(self) -> None:
+        try:
+            self._file.flush()
+        except OSError as error:
+            raise _refused(error) from error
 
 
 def read_metrics(store: Store) -> list[dict[str, Any]]:
@@ -70,20 +117,22 @@ def read_metrics(store: Store) -> list[dict[str, Any]]:
 
 
 def _checked(record: Any) -> dict[str, Any]:
-    if record["kind"] not in KINDS or not all(type(record[k]) is int for k in ("step", "epoch")):
+    fields = {"step": int, "epoch": int, **KINDS[str(record["kind"])]}
+    if not all(isinstance(record[name], kind) for name, kind in fields.items()):
         raise ValueError(record)
     return dict(record)
 
 
-def _lines_before(store: Store, position: Position) -> list[str]:
-    """What a resumed run does again is dropped."""
-    kept = []
-    for record in read_metrics(store):
-        done = (
-            record["step"] <= position.step
-            if record["kind"] == "step"
-            else record["epoch"] <= position.epochs
-        )
-        if done:
-            kept.append(json.dumps(record))
-    return kept
+def _is_done(record: dict[str, Any], position: Position) -> bool:
+    """Whether a run that goes on at `position` does not do it again; a restart belongs to the step that follows."""
+    if record["kind"] == "step":
+        return bool(record["step"] <= position.step)
+    if record["kind"] == "restart":
+        return bool(record["step"] < position.step)
+    return bool(record["epoch"] <= position.epochs)
+
+
+def _refused(error: OSError) -> StoreError:
+    return StoreError(
+        f"Cannot write {NAME} in TMPDIR: {fault_of(error, local=True).text}; free space there, or use another TMPDIR"
+    )

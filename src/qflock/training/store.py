@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import random
+import shutil
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from qflock.errors import RunError, StoreError, StoreUnreachableError
 from qflock.training.credentials import credential_of
@@ -89,12 +90,19 @@ class Store:
 
         def put() -> None:
             if self._local:
-                return _write_local(self._path(name), content)
-            try:
-                self._filesystem.pipe_file(self._path(name), content)
-            except FileNotFoundError:
-                self._require_bucket()
-                raise
+                return _write_local(self._path(name), lambda file: file.write(content))
+            self._in_bucket(lambda: self._filesystem.pipe_file(self._path(name), content))
+
+        self._attempt("write", name, put)
+
+    def put(self, name: str, source: Path) -> None:
+        """Writes a whole file from one of this machine, in pieces, or leaves the old one as it was."""
+
+        def put() -> None:
+            if self._local:
+                with open(source, "rb") as content:
+                    return _write_local(self._path(name), lambda file: shutil.copyfileobj(content, file))
+            self._in_bucket(lambda: self._filesystem.put_file(str(source), self._path(name)))
 
         self._attempt("write", name, put)
 
@@ -148,6 +156,13 @@ class Store:
     def _place(self, name: str) -> str:
         return f"{self.url}/{name}" if name else self.url
 
+    def _in_bucket(self, action: Callable[[], object]) -> None:
+        try:
+            action()
+        except FileNotFoundError:
+            self._require_bucket()
+            raise
+
     def _require_bucket(self) -> None:
         """Tells a missing bucket from a missing file; asked once, when the first file is missing."""
         if self._bucket_seen:
@@ -193,14 +208,14 @@ class Store:
         return StoreError(f"{what}: {fault.text}; credential: {credential}")
 
 
-def _write_local(path: str, content: bytes) -> None:
+def _write_local(path: str, fill: Callable[[BinaryIO], object]) -> None:
     """Never visible under its name before it is on the disk."""
     folder = os.path.dirname(path)
     os.makedirs(folder, exist_ok=True)
     temporary = f"{path}.{os.getpid()}{UNFINISHED}"
     try:
         with open(temporary, "wb") as file:
-            file.write(content)
+            fill(file)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
