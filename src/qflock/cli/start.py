@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 from dataclasses import dataclass
 
 from qflock.cluster.identity import Identity, identity_from
@@ -53,6 +52,7 @@ def start(request: Request) -> int:
     """Runs to the end and returns the exit code."""
     from qflock.cluster.launcher import Launch, launch
     from qflock.cluster.strategy import quiet_tensorflow
+    from qflock.cluster.worker import load
 
     logging.basicConfig(format="%(levelname)s: %(message)s".lower())
     if not request.verbose:
@@ -63,8 +63,8 @@ def start(request: Request) -> int:
     store = Store(request.run)
     _check_memory(store, identity.count if identity else request.workers)
     local = Launch(
-        [sys.executable, "-m", "qflock.cli", *sys.argv[1:]], request.workers, request.restarts, request.port,
-        alone=lambda: _work(request, Store(request.run), None), raw=request.display == Display.json,
+        lambda: _work(request, Store(request.run), identity_from(os.environ)), request.workers, request.restarts,
+        request.port, raw=request.display == Display.json,
     )  # fmt: skip
     if request.fresh and (identity is None or identity.chief):
         claim(store, request.spec, join=identity is not None)
@@ -74,6 +74,7 @@ def start(request: Request) -> int:
     if identity is not None:
         return _work(request, store, identity)
     with only_writer(store):
+        load()
         return launch(local) if watched else _work(request, store, None)
 
 

@@ -1,4 +1,4 @@
-"""Runs one command as several workers on this machine, and starts all of them again when one is lost."""
+"""Runs a function as several workers on this machine, and starts all of them again when one is lost."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -32,20 +32,18 @@ class Launch:
     """What to start.
 
     Args:
-        command: Program and arguments, the same for every worker.
+        work: What each worker does; returns its exit code. It runs in a fork of this process, which should therefore have
+            imported all that it needs, once for all workers and all restarts, but not have computed anything with threads.
         workers: How many.
         restarts: How often in a row all are started again without any progress in between.
         port: First of consecutive ports, or None for free ones.
-        alone: What a single worker does, as a fork of this process, in place of the command: to load everything a second
-            time would cost seconds.
         raw: Whether the first worker's output is passed on as it is, without its number before each line.
     """
 
-    command: Sequence[str]
+    work: Callable[[], int]
     workers: int
     restarts: int = 5
     port: int | None = None
-    alone: Callable[[], int] | None = None
     raw: bool = False
 
     def __post_init__(self) -> None:
@@ -126,9 +124,8 @@ def _attempts(request: Launch, stopping: list[int]) -> int:
 
 
 def _attempt(request: Launch, folder: Path, stopping: list[int]) -> _Outcome:
-    alone = request.alone if request.workers == 1 else None
-    direct = request.raw or sys.stdout.isatty()
-    processes = Processes(request.command, _environments(request, folder), direct, alone)
+    direct = request.workers == 1 or request.raw or sys.stdout.isatty()
+    processes = Processes(request.work, _environments(request, folder), direct)
     try:
         while True:
             codes = processes.codes()
@@ -174,7 +171,7 @@ def _environments(request: Launch, folder: Path) -> list[dict[str, str]]:
             check_port(port)
     addresses = tuple(f"localhost:{port}" for port in ports)
     threads = str(max(1, len(os.sched_getaffinity(0)) // request.workers))
-    shared = {"QFLOCK_THREADS": threads, "OMP_NUM_THREADS": threads, "PYTHONUNBUFFERED": "1"}
+    shared = {"QFLOCK_THREADS": threads, "OMP_NUM_THREADS": threads}
     base = shared | dict(os.environ) | {FOLDER_VARIABLE: str(folder)}
     return [base | {"TF_CONFIG": Identity(addresses, index).tf_config()} for index in range(request.workers)]
 

@@ -5,60 +5,44 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import IO, Protocol
+from typing import IO
 
 _SET_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of <sys/prctl.h>
 _POLL_SECONDS = 0.05
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
-class Process(Protocol):
-    """What is needed of a process: `subprocess.Popen` has it too."""
-
-    pid: int
-
-    def poll(self) -> int | None:
-        """Exit code; None while it runs, negative where a signal ended it."""
-        ...
-
-    def wait(self) -> int:
-        """Exit code, once it has ended."""
-        ...
-
-
 class Processes:
     """The workers of one attempt, each in a process group of its own.
 
     Args:
-        command: Program and arguments, the same for all.
-        environments: One full environment per worker.
+        work: What each of them does; returns the exit code.
+        environments: What each of them sees in `os.environ` beyond what this process sees.
         first_direct: Whether the first one writes to this process's output itself, so that it can draw there or be read by
-            a program.
-        alone: What a single worker does, in place of the command: it starts at once, as a fork of this process.
+            a program. What others write is printed line by line, with their number before it.
     """
 
     def __init__(
-        self,
-        command: Sequence[str],
-        environments: Sequence[Mapping[str, str]],
-        first_direct: bool,
-        alone: Callable[[], int] | None = None,
+        self, work: Callable[[], int], environments: Sequence[Mapping[str, str]], first_direct: bool
     ) -> None:
         self._readers: list[threading.Thread] = []
-        self.all: list[Process] = []
-        if alone is not None:
-            self.all.append(Fork(alone, environments[0]))
-            return
+        self.all: list[Fork] = []
+        sources: list[tuple[IO[str], IO[str], str]] = []
+        # All of them before the first thread begins: a fork takes no thread along, but every lock that one holds.
         for index, environment in enumerate(environments):
-            direct = first_direct and index == 0
-            self.all.append(self._start(command, environment, None if direct else f"[{index}] "))
+            output = None if first_direct and index == 0 else Output()
+            self.all.append(Fork(work, environment, output))
+            if output is not None:
+                sources += [(*pair, f"[{index}] ") for pair in output.received()]
+        for source in sources:
+            self._readers.append(threading.Thread(target=_copy, args=source, daemon=True))
+            self._readers[-1].start()
 
     def codes(self) -> list[int | None]:
         """Exit code of each worker; None while it runs, negative where a signal ended it."""
@@ -89,20 +73,30 @@ class Processes:
         for reader in self._readers:
             reader.join(timeout=5)
 
-    def _start(
-        self, command: Sequence[str], environment: Mapping[str, str], prefix: str | None
-    ) -> subprocess.Popen[str]:
-        pipe = None if prefix is None else subprocess.PIPE
-        process = subprocess.Popen(
-            command, env=dict(environment), stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, errors="replace",
-            process_group=0, preexec_fn=_die_with_parent,
-        )  # fmt: skip
-        for source, target in ((process.stdout, sys.stdout), (process.stderr, sys.stderr)):
-            if source is not None:
-                reader = threading.Thread(target=_copy, args=(source, target, prefix), daemon=True)
-                reader.start()
-                self._readers.append(reader)
-        return process
+
+class Output:
+    """What a forked process writes, standard output and errors apart."""
+
+    def __init__(self) -> None:
+        self._pipes = (os.pipe(), os.pipe())
+
+    def use(self) -> None:
+        """In the new process: writes into the pipes from now on."""
+        for number, (_, end) in enumerate(self._pipes, start=1):
+            os.dup2(end, number)
+        for end in (end for pipe in self._pipes for end in pipe):
+            os.close(end)
+        # Not the old ones, which may hold a lock of the process that forked, or lead elsewhere.
+        sys.stdout, sys.stderr = (os.fdopen(number, "w", buffering=1, closefd=False) for number in (1, 2))
+
+    def received(self) -> list[tuple[IO[str], IO[str]]]:
+        """In the process that forked: where to read, and where to print it."""
+        for _, end in self._pipes:
+            os.close(end)
+        return [
+            (os.fdopen(end, errors="replace"), target)
+            for (end, _), target in zip(self._pipes, (sys.stdout, sys.stderr), strict=True)
+        ]
 
 
 class Fork:
@@ -110,16 +104,19 @@ class Fork:
 
     Args:
         action: Returns the exit code.
-        environment: Of the new process.
+        environment: What the new process has in `os.environ` beyond what this one has.
+        output: Where it writes; where this process does by default.
     """
 
-    def __init__(self, action: Callable[[], int], environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, action: Callable[[], int], environment: Mapping[str, str], output: Output | None = None
+    ) -> None:
         self._code: int | None = None
         sys.stdout.flush()
         sys.stderr.flush()
         self.pid = os.fork()
         if self.pid == 0:
-            _run_and_exit(action, environment)
+            _run_and_exit(action, environment, output)
         with suppress(ProcessLookupError, PermissionError):  # on both sides: neither must wait for the other
             os.setpgid(self.pid, self.pid)
 
@@ -140,7 +137,7 @@ class Fork:
         return self._code
 
 
-def _run_and_exit(action: Callable[[], int], environment: Mapping[str, str]) -> None:
+def _run_and_exit(action: Callable[[], int], environment: Mapping[str, str], output: Output | None) -> None:
     """Never returns, whatever happens: the frames above belong to the process that forked."""
     code = 1
     try:
@@ -148,6 +145,10 @@ def _run_and_exit(action: Callable[[], int], environment: Mapping[str, str]) -> 
             signal.signal(number, signal.SIG_DFL)
         os.setpgid(0, 0)
         _die_with_parent()
+        with open(os.devnull) as nothing:
+            os.dup2(nothing.fileno(), 0)
+        if output is not None:
+            output.use()
         os.environ.update(environment)
         code = action()
     except BaseException:
@@ -164,8 +165,8 @@ def _die_with_parent() -> None:
         _LIBC.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
 
 
-def _copy(source: IO[str], target: IO[str], prefix: str | None) -> None:
+def _copy(source: IO[str], target: IO[str], prefix: str) -> None:
     with source:
         for line in source:
-            target.write(f"{prefix or ''}{line.rstrip()}\n")
+            target.write(f"{prefix}{line.rstrip()}\n")
             target.flush()

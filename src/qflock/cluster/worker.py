@@ -26,6 +26,16 @@ UNFORESEEN, INTERRUPTED, AGAIN = 1, 130, 143
 LAST_WORDS_SECONDS = 3.0
 
 
+def load() -> None:
+    """Imports what a worker needs, which takes seconds; processes forked from this one then have it at once.
+
+    Raises:
+        ConfigurationError: If TensorFlow or Keras is missing.
+    """
+    import qflock.training.loop
+    import qflock.training.ready  # noqa: F401
+
+
 def run_worker(
     spec: RunSpec,
     store: Store,

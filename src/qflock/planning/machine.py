@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
+import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from qflock.cluster.launcher import Launch, launch
 from qflock.errors import ConfigurationError
 from qflock.planning.measured import Measured, Question
 from qflock.training.spec import RunSpec
@@ -30,14 +28,18 @@ def measure_machine(spec: RunSpec, trusted: str | None, workers: int, seconds: f
     with tempfile.TemporaryDirectory(prefix="qflock-plan-") as folder:
         question, answer = Path(folder) / "question.json", Path(folder) / "answer.json"
         question.write_text(Question(spec, trusted, seconds, asked=time.time()).to_json())
-        command = [sys.executable, "-m", "qflock.planning.measuring", str(question), str(answer)]
-        said = io.StringIO()
-        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
-            code = launch(Launch(command, workers, restarts=0))
-        if code or not answer.exists():
-            error = answer.with_suffix(".error")
-            why = (
-                error.read_text() if error.exists() else said.getvalue().strip()[-500:] or f"exit code {code}"
-            )
+        # In a process of its own, since this one may have computed already, which the launcher's must not have.
+        command = [
+            sys.executable,
+            "-m",
+            "qflock.planning.measuring",
+            str(question),
+            str(answer),
+            str(workers),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        if done.returncode or not answer.exists():
+            error, said = answer.with_suffix(".error"), (done.stdout + done.stderr).strip()[-500:]
+            why = error.read_text() if error.exists() else said or f"exit code {done.returncode}"
             raise ConfigurationError(f"This training must run to be measured, but it failed: {why}")
         return Measured.from_json(answer.read_text())

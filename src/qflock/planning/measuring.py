@@ -1,6 +1,6 @@
 """A measuring process: one worker that does a few steps of the real training, and its parts one by one.
 
-`python -m qflock.planning.measuring QUESTION ANSWER` is started like a training worker; the chief writes the answer.
+`python -m qflock.planning.measuring QUESTION ANSWER WORKERS` starts workers as a training does; the chief writes the answer.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ import numpy as np
 
 from qflock.circuits.tensors import deserialize
 from qflock.cluster.identity import Identity, identity_from
-from qflock.cluster.launcher import PERMANENT
+from qflock.cluster.launcher import PERMANENT, Launch, launch
 from qflock.cluster.strategy import join, quiet_tensorflow
+from qflock.cluster.worker import load
 from qflock.engine.loads import Load, loads
 from qflock.engine.processor import thread_count
 from qflock.engine.simulator import Simulator
@@ -282,9 +283,15 @@ def _example_bytes(inputs: Inputs) -> int:
     return sum(len(a.ravel()[0]) if a.dtype.kind in "OS" else int(a.nbytes) for a in as_tuple(inputs))
 
 
-def main(question: str, answer: str) -> int:
-    """Entry point. What goes wrong is written beside the answer, in one line."""
+def main(question: str, answer: str, workers: str) -> int:
+    """Entry point."""
     quiet_tensorflow()
+    load()
+    return launch(Launch(lambda: _work(question, answer), int(workers), restarts=0))
+
+
+def _work(question: str, answer: str) -> int:
+    """One worker. What goes wrong is written beside the answer, in one line."""
     me = identity_from(os.environ)
     try:
         measured = measure(Question.from_json(Path(question).read_text()), me)
