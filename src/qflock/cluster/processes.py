@@ -13,8 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import IO
 
+from qflock.errors import ConfigurationError
+
 _SET_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of <sys/prctl.h>
 _POLL_SECONDS = 0.05
+_PRINTING = threading.Lock()  # or long lines of two workers mix
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
@@ -26,6 +29,9 @@ class Processes:
         environments: What each of them sees in `os.environ` beyond what this process sees.
         first_direct: Whether the first one writes to this process's output itself, so that it can draw there or be read by
             a program. What others write is printed line by line, with their number before it.
+
+    Raises:
+        ConfigurationError: If the system starts no more processes.
     """
 
     def __init__(
@@ -36,8 +42,16 @@ class Processes:
         sources: list[tuple[IO[str], IO[str], str]] = []
         # All of them before the first thread begins: a fork takes no thread along, but every lock that one holds.
         for index, environment in enumerate(environments):
-            output = None if first_direct and index == 0 else Output()
-            self.all.append(Fork(work, environment, output))
+            try:
+                output = None if first_direct and index == 0 else Output()
+                self.all.append(Fork(work, environment, output))
+            except OSError as error:
+                self.end(grace=0.0)
+                for source, _, _ in sources:
+                    source.close()
+                raise ConfigurationError(
+                    f"Cannot start worker {index}: {error.strerror}; use fewer workers, or raise the limit (ulimit -a)"
+                ) from error
             if output is not None:
                 sources += [(*pair, f"[{index}] ") for pair in output.received()]
         for source in sources:
@@ -168,5 +182,6 @@ def _die_with_parent() -> None:
 def _copy(source: IO[str], target: IO[str], prefix: str) -> None:
     with source:
         for line in source:
-            target.write(f"{prefix}{line.rstrip()}\n")
-            target.flush()
+            with _PRINTING:
+                target.write(f"{prefix}{line.rstrip()}\n")
+                target.flush()
