@@ -70,4 +70,5 @@ def test_workers_that_cannot_be_started_are_refused_on_one_line() -> None:
     done = _launch("import time; time.sleep(60)", 8, "resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))")
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1, done.stderr
-    assert line.startswith("error: Cannot start worker ") and "Too many open files; use fewer workers" in line
+    assert done.stderr.startswith("error: Cannot start worker ")
+    assert "Too many open files; use fewer workers" in done.stderr

@@ -54,8 +54,8 @@ class Processes:
                 ) from error
             if output is not None:
                 sources += [(*pair, f"[{index}] ") for pair in output.received()]
-        for source in sources:
-            self._readers.append(threading.Thread(target=_copy, args=source, daemon=True))
+        for arguments in sources:
+            self._readers.append(threading.Thread(target=_copy, args=arguments, daemon=True))
             self._readers[-1].start()
 
     def codes(self) -> list[int | None]:
