@@ -6,12 +6,12 @@ import sys
 import pytest
 
 PROGRAM = """
-import json, os, resource, sys
+import json, os, resource, sys, time
 from qflock.cluster.launcher import Launch, launch
 from qflock.errors import QflockError
 
 def work():
-    index = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
+    index = json.loads(os.environ.get("TF_CONFIG", '{{"task": {{"index": 0}}}}'))["task"]["index"]
     {work}
     return 0
 
@@ -20,14 +20,18 @@ try:
     code = launch(Launch(work, {workers}, restarts=0))
 except QflockError as error:
     code = f"error: {{error}}"
+print("launched", file=sys.stderr)
 sys.exit(code)
 """
 
 
+def _program(work: str, workers: int = 3, before: str = "") -> list[str]:
+    return [sys.executable, "-c", PROGRAM.format(work=work, workers=workers, before=before)]
+
+
 def _launch(work: str, workers: int = 3, before: str = "") -> subprocess.CompletedProcess[str]:
-    program = PROGRAM.format(work=work, workers=workers, before=before)
     return subprocess.run(
-        [sys.executable, "-c", program], input="nobody reads this", capture_output=True, text=True, timeout=60
+        _program(work, workers, before), input="nobody reads this", capture_output=True, text=True, timeout=60
     )
 
 
@@ -36,7 +40,7 @@ def test_every_line_has_its_workers_number_and_goes_where_it_was_written() -> No
         "print(f'out {index}'); print(f'err {index}', file=sys.stderr); os.write(1, b'raw'); print(sys.stdin.read() + '|')"
     )
     assert done.returncode == 0
-    assert sorted(done.stderr.splitlines()) == [f"[{k}] err {k}" for k in range(3)]
+    assert sorted(done.stderr.splitlines()) == [*(f"[{k}] err {k}" for k in range(3)), "launched"]
     assert sorted(done.stdout.splitlines()) == sorted(
         line for k in range(3) for line in (f"[{k}] out {k}", f"[{k}] raw|")
     )
@@ -66,9 +70,24 @@ def test_the_end_of_a_worker_is_told(work: str, code: int, said: str) -> None:
     assert done.returncode == code and said.replace("[0]", "") in done.stderr, done.stderr
 
 
+def test_what_made_others_leave_is_told_though_they_were_faster() -> None:
+    done = _launch("if index == 1: time.sleep(0.3); os.kill(os.getpid(), 9)\n    os._exit(143)")
+    assert "worker 1 was ended by SIGKILL" in done.stderr, done.stderr
+
+
 def test_workers_that_cannot_be_started_are_refused_on_one_line() -> None:
-    done = _launch("import time; time.sleep(60)", 8, "resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))")
+    done = _launch("time.sleep(60)", 8, "resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))")
     assert done.returncode == 1
-    assert done.stderr.count("\n") == 1, done.stderr
-    assert done.stderr.startswith("error: Cannot start worker ")
+    assert done.stderr.count("\n") == 2, done.stderr
+    assert done.stderr.startswith("launched\nerror: Cannot start worker ")
     assert "Too many open files; use fewer workers" in done.stderr
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_no_worker_lives_on_as_a_launcher_when_nobody_listens(workers: int) -> None:
+    command = _program("time.sleep(0.5); print('x' * 100_000)", workers)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout and process.stderr
+    process.stdout.close()
+    assert process.stderr.read().count("launched") == 1
+    process.wait(60)

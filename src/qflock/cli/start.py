@@ -64,7 +64,7 @@ def start(request: Request) -> int:
     _check_memory(store, identity.count if identity else request.workers)
     local = Launch(
         lambda: _work(request, Store(request.run), identity_from(os.environ)), request.workers, request.restarts,
-        request.port, raw=request.display == Display.json,
+        request.port, load, raw=request.display == Display.json,
     )  # fmt: skip
     if request.fresh and (identity is None or identity.chief):
         claim(store, request.spec, join=identity is not None)
@@ -74,7 +74,6 @@ def start(request: Request) -> int:
     if identity is not None:
         return _work(request, store, identity)
     with only_writer(store):
-        load()
         return launch(local) if watched else _work(request, store, None)
 
 

@@ -7,7 +7,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -21,7 +21,7 @@ from qflock.engine.processor import available_memory
 from qflock.errors import ConfigurationError
 
 DONE, PERMANENT, INTERRUPTED, AGAIN = 0, 2, 130, 143
-STOP_SECONDS = 10.0
+STOP_SECONDS, LOST_SECONDS = 10.0, 1.0
 LONGEST_PAUSE = 30.0
 # Measured with the smallest model: what is imported is shared, the rest is each worker's own (130 MiB) at least.
 IMPORTED_BYTES, LEAST_WORKER_BYTES = 700 << 20, 100 << 20
@@ -33,11 +33,12 @@ class Launch:
     """What to start.
 
     Args:
-        work: What each worker does; returns its exit code. It runs in a fork of this process, which should therefore have
-            imported all that it needs, once for all workers and all restarts, but not have computed anything with threads.
+        work: What each worker does; returns its exit code. It runs in a fork of this process, which must not have computed
+            anything with threads.
         workers: How many.
         restarts: How often in a row all are started again without any progress in between.
         port: First of consecutive ports, or None for free ones.
+        load: Imports what all workers need, once for all of them and for every new start.
         raw: Whether the first worker's output is passed on as it is, without its number before each line.
     """
 
@@ -45,6 +46,7 @@ class Launch:
     workers: int
     restarts: int = 5
     port: int | None = None
+    load: Callable[[], None] = lambda: None
     raw: bool = False
 
     def __post_init__(self) -> None:
@@ -82,7 +84,7 @@ def launch(request: Launch) -> int:
         0 when all are done, 2 after a permanent error, 130 after Ctrl-C, 143 when stopped from outside or out of restarts.
 
     Raises:
-        ConfigurationError: If a port is taken.
+        ConfigurationError: If a port is taken, or something that workers need is missing.
     """
     stopping: list[int] = []
 
@@ -91,6 +93,7 @@ def launch(request: Launch) -> int:
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
+        request.load()
         return _attempts(request, stopping)
     finally:
         for number, handler in before.items():
@@ -134,11 +137,11 @@ def _attempt(request: Launch, folder: Path, stopping: list[int]) -> _Outcome:
                 return _stop(processes, stopping)
             if all(code == DONE for code in codes):
                 return _Outcome(DONE, "done")
-            for index, code in enumerate(codes):
-                if code not in (None, DONE):
-                    # A worker that was asked to stop brings the others to the same step; give them the time.
-                    processes.wait(STOP_SECONDS if code == AGAIN else 0.5 if code == PERMANENT else 0.0)
-                    return _explain(index, code or 0, failure_of(folder, index))
+            if ended := {code for code in codes if code not in (None, DONE)}:
+                # A worker that was asked to stop brings the others to the same step; give them the time.
+                processes.wait(STOP_SECONDS if ended == {AGAIN} else 0.5 if PERMANENT in ended else 0.0)
+                index, code = _cause(processes.codes())
+                return _explain(index, code, failure_of(folder, index))
             time.sleep(_POLL_SECONDS)
     finally:
         processes.end(grace=0.0)
@@ -150,7 +153,9 @@ def _stop(processes: Processes, stopping: list[int]) -> _Outcome:
     processes.signal(signal.SIGTERM)
     end = time.monotonic() + STOP_SECONDS
     while time.monotonic() < end and len(stopping) == asked and not processes.wait(_POLL_SECONDS):
-        continue
+        if any(code is not None and code < 0 for code in processes.codes()):
+            # It had not begun to train, so there is nothing to store; the others may be waiting for it inside of TensorFlow.
+            end = min(end, time.monotonic() + LOST_SECONDS)
     codes = processes.codes()
     if all(code == DONE for code in codes):
         return _Outcome(DONE, "done")
@@ -175,6 +180,12 @@ def _environments(request: Launch, folder: Path) -> list[dict[str, str]]:
     shared = {"QFLOCK_THREADS": threads, "OMP_NUM_THREADS": threads}
     base = shared | dict(os.environ) | {FOLDER_VARIABLE: str(folder)}
     return [base | {"TF_CONFIG": Identity(addresses, index).tf_config()} for index in range(request.workers)]
+
+
+def _cause(codes: Sequence[int | None]) -> tuple[int, int]:
+    """The worker whose end explains that of the others, who may be seen to leave before it: they have lost it."""
+    ended = [(index, code) for index, code in enumerate(codes) if code is not None and code != DONE]
+    return min(ended, key=lambda one: (one[1] == AGAIN, one[1] != PERMANENT))
 
 
 def _explain(index: int, code: int, failure: Failure | None) -> _Outcome:

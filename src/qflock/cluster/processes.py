@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import IO
 
@@ -17,6 +17,7 @@ from qflock.errors import ConfigurationError
 
 _SET_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of <sys/prctl.h>
 _POLL_SECONDS = 0.05
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _PRINTING = threading.Lock()  # or long lines of two workers mix
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
@@ -128,9 +129,14 @@ class Fork:
         self._code: int | None = None
         sys.stdout.flush()
         sys.stderr.flush()
-        self.pid = os.fork()
-        if self.pid == 0:
-            _run_and_exit(action, environment, output)
+        # Held back until the new process has its own handlers: by those of this one a signal would be noted here.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        try:
+            self.pid = os.fork()
+            if self.pid == 0:
+                _run_and_exit(action, environment, output, before)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         with suppress(ProcessLookupError, PermissionError):  # on both sides: neither must wait for the other
             os.setpgid(self.pid, self.pid)
 
@@ -151,12 +157,18 @@ class Fork:
         return self._code
 
 
-def _run_and_exit(action: Callable[[], int], environment: Mapping[str, str], output: Output | None) -> None:
+def _run_and_exit(
+    action: Callable[[], int],
+    environment: Mapping[str, str],
+    output: Output | None,
+    mask: Iterable[int],
+) -> None:
     """Never returns, whatever happens: the frames above belong to the process that forked."""
     code = 1
     try:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in _SIGNALS:
             signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         os.setpgid(0, 0)
         _die_with_parent()
         with open(os.devnull) as nothing:
@@ -168,8 +180,9 @@ def _run_and_exit(action: Callable[[], int], environment: Mapping[str, str], out
     except BaseException:
         traceback.print_exc()
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(Exception):  # nobody may listen any more
+                stream.flush()
         os._exit(code)
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from qflock import errors
@@ -39,7 +42,20 @@ def join(identity: Identity | None, start_timeout: float) -> Any:
     if identity is None or identity.count == 1:
         return tf.distribute.get_strategy()
     wait_for_peers(identity, start_timeout)
-    return tf.distribute.MultiWorkerMirroredStrategy()
+    with _own_sigterm():
+        return tf.distribute.MultiWorkerMirroredStrategy()
+
+
+@contextmanager
+def _own_sigterm() -> Iterator[None]:
+    """Holds SIGTERM back while TensorFlow puts its own handler in place, and removes that: a signal that it takes is lost."""
+    handler = signal.getsignal(signal.SIGTERM)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def peer_lost(error: BaseException) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -35,6 +36,8 @@ def load() -> None:
     import qflock.training.loop
     import qflock.training.ready  # noqa: F401
 
+    gc.freeze()  # a collection would write to every object, and so copy the memory that the processes share
+
 
 def run_worker(
     spec: RunSpec,
@@ -67,7 +70,7 @@ def run_worker(
         from qflock.training.ready import experiment_of
 
         strategy = join(identity, start_timeout)
-        # Only now, since TensorFlow takes SIGTERM for itself while it joins. Until here a signal ends the process at once.
+        # Until here a signal ends the process at once.
         _note_signals(stop)
         watch = Watch(me, lambda lost: _leave(store, me, reporter, AGAIN, f"another worker was lost: {lost}"))
         serve_profiles(store, me)

@@ -286,8 +286,7 @@ def _example_bytes(inputs: Inputs) -> int:
 def main(question: str, answer: str, workers: str) -> int:
     """Entry point."""
     quiet_tensorflow()
-    load()
-    return launch(Launch(lambda: _work(question, answer), int(workers), restarts=0))
+    return launch(Launch(lambda: _work(question, answer), int(workers), restarts=0, load=load))
 
 
 def _work(question: str, answer: str) -> int:

@@ -119,6 +119,8 @@ bool supported() {
 }  // namespace
 
 NB_MODULE(QFLOCK_MODULE, m) {
+  // A process may end without taking everything apart, which takes a second and is no leak.
+  nb::set_leak_warnings(false);
   m.attr("vector_bytes") = QFLOCK_VECTOR_BYTES;
   m.attr("max_block_qubits") = max_block_qubits;
   m.def("supported", &supported);
