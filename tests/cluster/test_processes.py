@@ -62,12 +62,25 @@ def test_no_bytes_of_a_worker_end_the_launcher() -> None:
         ("raise ValueError('boom')", 143, "[0] ValueError: boom"),
         ("os._exit(2)", 2, "left with code 2"),
         ("os.kill(os.getpid(), 9)", 143, "was ended by SIGKILL"),
-        ("sys.exit(3)", 143, "[0] SystemExit: 3"),
+        ("sys.exit(3)", 143, "left with code 3"),
+        ("sys.exit(2)", 2, "left with code 2"),
+        ("sys.exit('no more')", 143, "[0] no more"),
+        ("return None", 143, "[0] TypeError"),
     ],
 )
 def test_the_end_of_a_worker_is_told(work: str, code: int, said: str) -> None:
     done = _launch(work, workers=2)
     assert done.returncode == code and said.replace("[0]", "") in done.stderr, done.stderr
+
+
+def test_unprintable_text_is_printed_as_python_does() -> None:
+    done = _launch("print('r\\udcff', file=sys.stderr)", workers=2)
+    assert done.returncode == 0 and "[1] r\\udcff\n" in done.stderr
+
+
+def test_exit_codes_are_known_where_ended_children_were_not_waited_for() -> None:
+    done = _launch("sys.exit(2)", 2, "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN)")
+    assert done.returncode == 2, done.stderr
 
 
 def test_what_made_others_leave_is_told_though_they_were_faster() -> None:
@@ -91,3 +104,11 @@ def test_no_worker_lives_on_as_a_launcher_when_nobody_listens(workers: int) -> N
     process.stdout.close()
     assert process.stderr.read().count("launched") == 1
     process.wait(60)
+
+
+def test_a_worker_that_nobody_reads_ends_though_others_hold_on() -> None:
+    chatter = "if index == 0: time.sleep(0.5); [print('x' * 1000) for _ in range(1000)]\n    time.sleep(60)"
+    process = subprocess.Popen(_program(chatter, 2), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert process.stdout
+    process.stdout.close()
+    assert process.wait(20) == 143

@@ -61,10 +61,11 @@ def _check(run: Path, expected: Path) -> None:
 
 
 def _survives(tmp_path: Path, expected: Path, kills: int, epochs: int, seed: int) -> list[float]:
-    run, steps = tmp_path / "run", tmp_path / "steps"
+    run, steps, temporary = tmp_path / "run", tmp_path / "steps", tmp_path / "temporary"
+    temporary.mkdir()
     process = start(
         "train", LINE, "--epochs", epochs, "--checkpoint-seconds", 0.3, "--workers", 3, "--restarts", 30, "--run", run,
-        SLOW_STEP="0.03", STEPS_FILE=str(steps),
+        SLOW_STEP="0.03", STEPS_FILE=str(steps), TMPDIR=str(temporary),
     )  # fmt: skip
     try:
         done = kill_randomly(process, steps, kills, random.Random(seed), longest_wait=1.5)
@@ -73,6 +74,7 @@ def _survives(tmp_path: Path, expected: Path, kills: int, epochs: int, seed: int
         process.kill()
     assert process.returncode == 0, output
     assert output.count("was ended by SIGKILL; all workers start again in") == kills
+    assert not list(temporary.iterdir())
     _check(run, expected)
     print(*done, sep="\n")
     return [kill.seconds for kill in done]

@@ -10,7 +10,7 @@ import sys
 def main() -> None:
     """Entry point: runs the command and turns qflock's own errors into one line and an exit code."""
     # Importing TensorFlow and Cirq makes half a million objects and no garbage. Searching them for some, again and again
-    # and once more at the end, takes 2.4 of 5.6 s.
+    # and once more at the end, takes 2.4 of 5.6 s. A training sets the usual threshold again.
     gc.set_threshold(100_000)
     atexit.register(gc.freeze)
     from qflock.cli.app import app

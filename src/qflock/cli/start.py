@@ -11,7 +11,7 @@ from qflock.errors import ConfigurationError
 from qflock.training.environment import record_environment
 from qflock.training.lock import only_writer
 from qflock.training.progress import Display
-from qflock.training.run import claim
+from qflock.training.run import claim, may_begin
 from qflock.training.spec import RunSpec
 from qflock.training.step_range import StepRange
 from qflock.training.store import Store
@@ -64,9 +64,13 @@ def start(request: Request) -> int:
     _check_memory(store, identity.count if identity else request.workers)
     local = Launch(
         lambda: _work(request, Store(request.run), identity_from(os.environ)), request.workers, request.restarts,
-        request.port, load, raw=request.display == Display.json,
+        request.port, raw=request.display == Display.json,
     )  # fmt: skip
-    if request.fresh and (identity is None or identity.chief):
+    claims = request.fresh and (identity is None or identity.chief)
+    if claims:
+        may_begin(store, request.spec, join=identity is not None)
+    load()
+    if claims:
         claim(store, request.spec, join=identity is not None)
         record_environment(store, identity.count if identity else request.workers)
     # A single worker that is not to be started again needs nobody to watch it; memory would not outlive it.

@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -23,7 +24,7 @@ from qflock.errors import ConfigurationError
 DONE, PERMANENT, INTERRUPTED, AGAIN = 0, 2, 130, 143
 STOP_SECONDS, LOST_SECONDS = 10.0, 1.0
 LONGEST_PAUSE = 30.0
-# Measured with the smallest model: what is imported is shared, the rest is each worker's own (130 MiB) at least.
+# What is imported is shared, the rest is each worker's own: 130 MiB with the smallest model, and less is not refused.
 IMPORTED_BYTES, LEAST_WORKER_BYTES = 700 << 20, 100 << 20
 _POLL_SECONDS = 0.05
 
@@ -33,12 +34,11 @@ class Launch:
     """What to start.
 
     Args:
-        work: What each worker does; returns its exit code. It runs in a fork of this process, which must not have computed
-            anything with threads.
+        work: What each worker does; returns its exit code. It runs in a fork of this process, which should have imported all
+            that workers need, once for all of them and for every new start, but must not have computed with threads.
         workers: How many.
         restarts: How often in a row all are started again without any progress in between.
         port: First of consecutive ports, or None for free ones.
-        load: Imports what all workers need, once for all of them and for every new start.
         raw: Whether the first worker's output is passed on as it is, without its number before each line.
     """
 
@@ -46,7 +46,6 @@ class Launch:
     workers: int
     restarts: int = 5
     port: int | None = None
-    load: Callable[[], None] = lambda: None
     raw: bool = False
 
     def __post_init__(self) -> None:
@@ -84,7 +83,7 @@ def launch(request: Launch) -> int:
         0 when all are done, 2 after a permanent error, 130 after Ctrl-C, 143 when stopped from outside or out of restarts.
 
     Raises:
-        ConfigurationError: If a port is taken, or something that workers need is missing.
+        ConfigurationError: If a port is taken, or the system starts no more processes.
     """
     stopping: list[int] = []
 
@@ -92,8 +91,10 @@ def launch(request: Launch) -> int:
         stopping.append(number)
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    before[signal.SIGCHLD] = signal.signal(
+        signal.SIGCHLD, signal.SIG_DFL
+    )  # if ignored, no exit code would be kept
     try:
-        request.load()
         return _attempts(request, stopping)
     finally:
         for number, handler in before.items():
@@ -129,7 +130,7 @@ def _attempts(request: Launch, stopping: list[int]) -> int:
 
 def _attempt(request: Launch, folder: Path, stopping: list[int]) -> _Outcome:
     direct = request.workers == 1 or request.raw or sys.stdout.isatty()
-    processes = Processes(request.work, _environments(request, folder), direct)
+    processes = Processes(partial(_in_folder, folder, request.work), _environments(request, folder), direct)
     try:
         while True:
             codes = processes.codes()
@@ -139,12 +140,21 @@ def _attempt(request: Launch, folder: Path, stopping: list[int]) -> _Outcome:
                 return _Outcome(DONE, "done")
             if ended := {code for code in codes if code not in (None, DONE)}:
                 # A worker that was asked to stop brings the others to the same step; give them the time.
-                processes.wait(STOP_SECONDS if ended == {AGAIN} else 0.5 if PERMANENT in ended else 0.0)
+                grace = STOP_SECONDS if ended == {AGAIN} else 0.5 if PERMANENT in ended else 0.0
+                processes.wait(grace, stopping)
+                if stopping:
+                    return _stop(processes, stopping)
                 index, code = _cause(processes.codes())
                 return _explain(index, code, failure_of(folder, index))
             time.sleep(_POLL_SECONDS)
     finally:
         processes.end(grace=0.0)
+
+
+def _in_folder(folder: Path, work: Callable[[], int]) -> int:
+    """Temporary files of a worker, which may be ended at any moment, are removed with the attempt's folder."""
+    tempfile.tempdir = str(folder)
+    return work()
 
 
 def _stop(processes: Processes, stopping: list[int]) -> _Outcome:
@@ -167,8 +177,10 @@ def _stopped(stopping: list[int]) -> int:
 
 
 def _environments(request: Launch, folder: Path) -> list[dict[str, str]]:
+    """What each worker's environment has beyond this process's."""
+    supervised = {FOLDER_VARIABLE: str(folder)}
     if request.workers == 1:
-        return [dict(os.environ) | {FOLDER_VARIABLE: str(folder)}]
+        return [supervised]
     if request.port is None:
         ports = free_ports(request.workers)
     else:
@@ -177,9 +189,12 @@ def _environments(request: Launch, folder: Path) -> list[dict[str, str]]:
             check_port(port)
     addresses = tuple(f"localhost:{port}" for port in ports)
     threads = str(max(1, len(os.sched_getaffinity(0)) // request.workers))
-    shared = {"QFLOCK_THREADS": threads, "OMP_NUM_THREADS": threads}
-    base = shared | dict(os.environ) | {FOLDER_VARIABLE: str(folder)}
-    return [base | {"TF_CONFIG": Identity(addresses, index).tf_config()} for index in range(request.workers)]
+    # The second one is for libraries that a worker loads by itself.
+    shared = {name: os.environ.get(name, threads) for name in ("QFLOCK_THREADS", "OMP_NUM_THREADS")}
+    return [
+        supervised | shared | {"TF_CONFIG": Identity(addresses, index).tf_config()}
+        for index in range(request.workers)
+    ]
 
 
 def _cause(codes: Sequence[int | None]) -> tuple[int, int]:

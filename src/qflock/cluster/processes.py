@@ -11,6 +11,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import IO
 
 from qflock.errors import ConfigurationError
@@ -45,7 +46,8 @@ class Processes:
         for index, environment in enumerate(environments):
             try:
                 output = None if first_direct and index == 0 else Output()
-                self.all.append(Fork(work, environment, output))
+                others = [source.fileno() for source, _, _ in sources]
+                self.all.append(Fork(work, environment, output, others))
             except OSError as error:
                 self.end(grace=0.0)
                 for source, _, _ in sources:
@@ -69,11 +71,11 @@ class Processes:
             if process.poll() is None:
                 os.killpg(process.pid, number)
 
-    def wait(self, seconds: float) -> bool:
-        """Waits until all have ended; False if some still run after `seconds`."""
+    def wait(self, seconds: float, unless: Sequence[object] = ()) -> bool:
+        """Waits until all have ended; False if some still run after `seconds`, or once there is something in `unless`."""
         end = time.monotonic() + seconds
         while None in self.codes():
-            if time.monotonic() > end:
+            if time.monotonic() > end or unless:
                 return False
             time.sleep(_POLL_SECONDS)
         return True
@@ -102,7 +104,10 @@ class Output:
         for end in (end for pipe in self._pipes for end in pipe):
             os.close(end)
         # Not the old ones, which may hold a lock of the process that forked, or lead elsewhere.
-        sys.stdout, sys.stderr = (os.fdopen(number, "w", buffering=1, closefd=False) for number in (1, 2))
+        sys.stdout, sys.stderr = (
+            os.fdopen(number, "w", buffering=1, encoding=old.encoding, errors=old.errors, closefd=False)
+            for number, old in ((1, sys.stdout), (2, sys.stderr))
+        )
 
     def received(self) -> list[tuple[IO[str], IO[str]]]:
         """In the process that forked: where to read, and where to print it."""
@@ -121,20 +126,24 @@ class Fork:
         action: Returns the exit code.
         environment: What the new process has in `os.environ` beyond what this one has.
         output: Where it writes; where this process does by default.
+        unused: Open files of this process that the new one closes: where others read, they must see each writer's end.
     """
 
     def __init__(
-        self, action: Callable[[], int], environment: Mapping[str, str], output: Output | None = None
+        self,
+        action: Callable[[], int],
+        environment: Mapping[str, str],
+        output: Output | None = None,
+        unused: Sequence[int] = (),
     ) -> None:
         self._code: int | None = None
-        sys.stdout.flush()
-        sys.stderr.flush()
+        _flush()
         # Held back until the new process has its own handlers: by those of this one a signal would be noted here.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         try:
             self.pid = os.fork()
             if self.pid == 0:
-                _run_and_exit(action, environment, output, before)
+                _run_and_exit(partial(_set_up, environment, output, unused, before), action)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         with suppress(ProcessLookupError, PermissionError):  # on both sides: neither must wait for the other
@@ -157,39 +166,57 @@ class Fork:
         return self._code
 
 
-def _run_and_exit(
-    action: Callable[[], int],
-    environment: Mapping[str, str],
-    output: Output | None,
-    mask: Iterable[int],
-) -> None:
+def _run_and_exit(prepare: Callable[[], None], action: Callable[[], int]) -> None:
     """Never returns, whatever happens: the frames above belong to the process that forked."""
     code = 1
     try:
-        for number in _SIGNALS:
-            signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        os.setpgid(0, 0)
-        _die_with_parent()
-        with open(os.devnull) as nothing:
-            os.dup2(nothing.fileno(), 0)
-        if output is not None:
-            output.use()
-        os.environ.update(environment)
-        code = action()
+        prepare()
+        code = int(action())
+    except SystemExit as leaving:
+        code = _code_of(leaving)
     except BaseException:
         traceback.print_exc()
     finally:
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(Exception):  # nobody may listen any more
-                stream.flush()
+        _flush()
         os._exit(code)
 
 
-def _die_with_parent() -> None:
-    """Even a killed launcher leaves no worker behind (Linux)."""
+def _set_up(
+    environment: Mapping[str, str], output: Output | None, unused: Sequence[int], mask: Iterable[int]
+) -> None:
+    """Makes a fork a process of its own."""
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    os.setpgid(0, 0)
+    die_with_parent()
+    with open(os.devnull) as nothing:
+        os.dup2(nothing.fileno(), 0)
+    for file in unused:
+        os.close(file)
+    if output is not None:
+        output.use()
+    os.environ.update(environment)
+
+
+def _code_of(leaving: SystemExit) -> int:
+    """As Python itself leaves with it."""
+    if isinstance(leaving.code, str):
+        print(leaving.code, file=sys.stderr)
+        return 1
+    return leaving.code or 0
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):  # nobody may listen any more
+            stream.flush()
+
+
+def die_with_parent(number: int = signal.SIGKILL) -> None:
+    """Asks for a signal when the parent ends, so that even a killed launcher leaves no worker behind (Linux)."""
     if _LIBC is not None:
-        _LIBC.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
+        _LIBC.prctl(_SET_DEATH_SIGNAL, number)
 
 
 def _copy(source: IO[str], target: IO[str], prefix: str) -> None:

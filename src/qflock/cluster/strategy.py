@@ -48,7 +48,11 @@ def join(identity: Identity | None, start_timeout: float) -> Any:
 
 @contextmanager
 def _own_sigterm() -> Iterator[None]:
-    """Holds SIGTERM back while TensorFlow puts its own handler in place, and removes that: a signal that it takes is lost."""
+    """Holds SIGTERM back while TensorFlow puts its own handler in place, and removes that: a signal that it takes is lost.
+
+    Other threads, of which a fork has none at first, can still take it: the worker then joins, and is ended by whoever waits
+    for it to stop. It has nothing to store.
+    """
     handler = signal.getsignal(signal.SIGTERM)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     try:

@@ -24,11 +24,14 @@ from qflock.training.step_range import StepRange
 from qflock.training.store import Store
 
 UNFORESEEN, INTERRUPTED, AGAIN = 1, 130, 143
+USUAL_THRESHOLD = 2_000
 LAST_WORDS_SECONDS = 3.0
 
 
 def load() -> None:
     """Imports what a worker needs, which takes seconds; processes forked from this one then have it at once.
+
+    A training is not the time to save garbage collection: from now on there is as much of it as usual.
 
     Raises:
         ConfigurationError: If TensorFlow or Keras is missing.
@@ -37,6 +40,7 @@ def load() -> None:
     import qflock.training.ready  # noqa: F401
 
     gc.freeze()  # a collection would write to every object, and so copy the memory that the processes share
+    gc.set_threshold(USUAL_THRESHOLD)
 
 
 def run_worker(
@@ -79,7 +83,7 @@ def run_worker(
             reporter.on_resume,
         )  # fmt: skip
         train(experiment_of(spec, trusted), spec, store, worker, display, profile)
-    except PreemptedError as error:  # all leave together, in TensorFlow's own way
+    except PreemptedError as error:  # all leave together
         code = INTERRUPTED if stop[:1] == [signal.SIGINT] else AGAIN
         _last_words(store, me, reporter, code, str(error))
         return code

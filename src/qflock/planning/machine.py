@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
+from types import FrameType
 
+from qflock.cluster.launcher import AGAIN, INTERRUPTED
+from qflock.cluster.processes import die_with_parent
 from qflock.errors import ConfigurationError
 from qflock.planning.measured import Measured, Question
 from qflock.training.spec import RunSpec
@@ -37,9 +42,32 @@ def measure_machine(spec: RunSpec, trusted: str | None, workers: int, seconds: f
             str(answer),
             str(workers),
         ]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-        if done.returncode or not answer.exists():
-            error, said = answer.with_suffix(".error"), (done.stdout + done.stderr).strip()[-500:]
-            why = error.read_text() if error.exists() else said or f"exit code {done.returncode}"
+        code, said = _run(command)
+        if code or not answer.exists():
+            error = answer.with_suffix(".error")
+            why = error.read_text() if error.exists() else said.strip()[-500:] or f"exit code {code}"
             raise ConfigurationError(f"This training must run to be measured, but it failed: {why}")
         return Measured.from_json(answer.read_text())
+
+
+def _run(command: list[str]) -> tuple[int, str]:
+    """Exit code and output of a command, which is asked to stop when this process is."""
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+        preexec_fn=partial(die_with_parent, signal.SIGTERM),
+    )  # fmt: skip
+    stopping: list[int] = []
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        stopping.append(number)
+        process.terminate()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        said, _ = process.communicate()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if stopping:
+        raise SystemExit(INTERRUPTED if stopping[0] == signal.SIGINT else AGAIN)
+    return process.returncode, said

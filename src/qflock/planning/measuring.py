@@ -109,6 +109,8 @@ class _Watch:
 
 def measure(question: Question, identity: Identity | None) -> Measured:
     """Measures; all workers must call it at about the same time."""
+    import tensorflow as tf
+
     from qflock.training.loop import Worker
     from qflock.training.ready import experiment_of
 
@@ -130,6 +132,9 @@ def measure(question: Question, identity: Identity | None) -> Measured:
     forward = _never_falling([_usual(partial(_forward, kernels, n), each) for n in sizes])
     one_thread = _usual(partial(_gradient, kernels, sizes[-1], True), 4 * each) if kernels else 0.0
     latency, bandwidth = _reductions(strategy, me.count)
+    if me.count > 1:
+        with contextlib.suppress(tf.errors.OpError):  # by whoever is gone already: all have what they need
+            _reduction_seconds(strategy, 1)
     checked = math.ceil(len(data.validation) / me.count)
     epoch = max(0.0, epochs - between(checked, tuple(sizes), forward))
     step = watch.seconds_of_step()
@@ -286,7 +291,8 @@ def _example_bytes(inputs: Inputs) -> int:
 def main(question: str, answer: str, workers: str) -> int:
     """Entry point."""
     quiet_tensorflow()
-    return launch(Launch(lambda: _work(question, answer), int(workers), restarts=0, load=load))
+    load()
+    return launch(Launch(lambda: _work(question, answer), int(workers), restarts=0))
 
 
 def _work(question: str, answer: str) -> int:

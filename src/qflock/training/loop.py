@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 from qflock.errors import PreemptedError
 from qflock.training import checkpoints
@@ -121,6 +123,8 @@ class _Training:
     progress: Progress
     profile_range: StepRange | None
     values: dict[str, float] = field(default_factory=dict)
+    log: MetricsLog | None = None
+    curves: Curves | None = None
 
     def run(self, experiment: Experiment, resumed: Position | None, remembered: bytes) -> dict[str, float]:
         self.batches = Batches(len(self.data.train), self.spec.batch_size, self.spec.seed)
@@ -132,18 +136,19 @@ class _Training:
         )  # fmt: skip
         self.steps.model.stop_training = False
         self._begin_callbacks(remembered)
-        self._keep_records(resumed)
         self.saved = self.reported = time.monotonic()
         self.cost = 0.0
         try:
+            self._keep_records(resumed)
             self._write(lambda: self._begin(resumed is None))
             self.progress.start(total, self.position.step)
             with self.profile:
                 self._epochs()
             self._finish()
         finally:
-            if self.log and self.curves:
+            if self.curves:
                 self.curves.discard()
+            if self.log:
                 self.log.close()
         return self.values
 
@@ -315,7 +320,8 @@ class _Training:
         """No worker leaves before the chief has stored the result and all know that the others may leave."""
         self.steps.sum_over_workers([np.ones(1)])
         self.worker.on_end()
-        self.steps.sum_over_workers([np.ones(1)])
+        with suppress(tf.errors.OpError):  # broken by whoever has left already: all know it by now
+            self.steps.sum_over_workers([np.ones(1)])
 
 
 _STOP = 1024.0

@@ -39,7 +39,8 @@ class MetricsLog:
 
     def __init__(self, store: Store, position: Position | None) -> None:
         self._store = store
-        self._restarts = 0
+        before = read_metrics(store) if position else []
+        self._restarts = max((r["restarts"] for r in before if r["kind"] == "restart"), default=0)
         self._dirty = False
         try:
             # Not in memory: a long run has a hundred bytes for each of millions of steps.
@@ -47,8 +48,7 @@ class MetricsLog:
         except OSError as error:
             raise _refused(error) from error
         self._path, self._file = Path(name), os.fdopen(number, "w")
-        for record in read_metrics(store) if position else ():
-            self._restarts = max(self._restarts, record.get("restarts", 0))
+        for record in before:
             if position and _is_done(record, position):
                 self._add(record)
 
@@ -100,6 +100,7 @@ class MetricsLog:
     def _write_out(self) -> None:
         try:
             self._file.flush()
+            self._path.stat()
         except OSError as error:
             raise _refused(error) from error
 
@@ -134,5 +135,5 @@ def _is_done(record: dict[str, Any], position: Position) -> bool:
 
 def _refused(error: OSError) -> StoreError:
     return StoreError(
-        f"Cannot write {NAME} in TMPDIR: {fault_of(error, local=True).text}; free space there, or use another TMPDIR"
+        f"Cannot write {NAME} in TMPDIR: {fault_of(error, local=True).text}; make room there, or use another TMPDIR"
     )

@@ -51,20 +51,26 @@ def claim(store: Store, spec: RunSpec, join: bool) -> None:
     Raises:
         RunError: If the run directory is already used.
     """
-    begun = store.exists(SPEC)
-    if not begun or _failed_at_once(store):
-        if not begun and store.list(""):
-            raise RunError(
-                f"Argument `run` must be a new or empty directory, but {store.url} already holds other files"
-            )
+    if may_begin(store, spec, join):
         store.write(SPEC, spec.to_json().encode())
-        return
+
+
+def may_begin(store: Store, spec: RunSpec, join: bool) -> bool:
+    """Whether `claim` would make the run; False where it would join one. Arguments and errors are those of `claim`."""
+    begun = store.exists(SPEC)
+    if not begun and store.list(""):
+        raise RunError(
+            f"Argument `run` must be a new or empty directory, but {store.url} already holds other files"
+        )
+    if not begun or _failed_at_once(store):
+        return True
     if not join:
         raise RunError(
             f"Argument `run` must be new, but {store.url} is already used; continue it with `qflock resume {store.url}`"
         )
     if load_spec(store) != spec:
         raise RunError(f"{store.url} holds a run with other arguments; choose another --run")
+    return False
 
 
 def _failed_at_once(store: Store) -> bool:
