@@ -17,7 +17,7 @@ def work():
 
 {before}
 try:
-    code = launch(Launch(work, {workers}, restarts=0))
+    code = launch(Launch(work, {workers}, restarts={restarts}))
 except QflockError as error:
     code = f"error: {{error}}"
 print("launched", file=sys.stderr)
@@ -25,14 +25,17 @@ sys.exit(code)
 """
 
 
-def _program(work: str, workers: int = 3, before: str = "") -> list[str]:
-    return [sys.executable, "-c", PROGRAM.format(work=work, workers=workers, before=before)]
+def _program(work: str, workers: int = 3, before: str = "", restarts: int = 0) -> list[str]:
+    return [
+        sys.executable, "-c", PROGRAM.format(work=work, workers=workers, before=before, restarts=restarts)
+    ]  # fmt: skip
 
 
-def _launch(work: str, workers: int = 3, before: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        _program(work, workers, before), input="nobody reads this", capture_output=True, text=True, timeout=60
-    )
+def _launch(
+    work: str, workers: int = 3, before: str = "", restarts: int = 0
+) -> subprocess.CompletedProcess[str]:
+    program = _program(work, workers, before, restarts)
+    return subprocess.run(program, input="nobody reads this", capture_output=True, text=True, timeout=60)
 
 
 def test_every_line_has_its_workers_number_and_goes_where_it_was_written() -> None:
@@ -73,6 +76,12 @@ def test_the_end_of_a_worker_is_told(work: str, code: int, said: str) -> None:
     assert done.returncode == code and said.replace("[0]", "") in done.stderr, done.stderr
 
 
+def test_a_program_that_leaves_twice_in_the_same_way_is_not_started_again() -> None:
+    done = _launch("if index == 1: os._exit(7)\n    time.sleep(60)", workers=2, restarts=5)
+    assert done.returncode == 2
+    assert "error: worker 1 left with code 7; the same happened before at step 0" in done.stderr
+
+
 def test_unprintable_text_is_printed_as_python_does() -> None:
     done = _launch("print('r\\udcff', file=sys.stderr)", workers=2)
     assert done.returncode == 0 and "[1] r\\udcff\n" in done.stderr
@@ -106,9 +115,22 @@ def test_no_worker_lives_on_as_a_launcher_when_nobody_listens(workers: int) -> N
     process.wait(60)
 
 
-def test_a_worker_that_nobody_reads_ends_though_others_hold_on() -> None:
-    chatter = "if index == 0: time.sleep(0.5); [print('x' * 1000) for _ in range(1000)]\n    time.sleep(60)"
-    process = subprocess.Popen(_program(chatter, 2), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    assert process.stdout
+def test_workers_that_nobody_reads_go_on_to_their_end() -> None:
+    chatter = "time.sleep(0.5); [print('x' * 1000) for _ in range(1000)]"
+    process = subprocess.Popen(
+        _program(chatter, 2), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout and process.stderr
     process.stdout.close()
-    assert process.wait(20) == 143
+    assert process.stderr.read() == "launched\n" and process.wait(20) == 0
+
+
+def test_a_temporary_folder_without_room_is_refused() -> None:
+    done = _launch(
+        "pass", 2, "import shutil; shutil.disk_usage = lambda path: shutil._ntuple_diskusage(1, 1, 4096)"
+    )
+    assert done.returncode == 1
+    assert (
+        "error: TMPDIR must have 16" in done.stderr
+        and "make room there, or set another TMPDIR" in done.stderr
+    )

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shlex
 import signal
 import statistics
 import subprocess
@@ -18,7 +19,7 @@ from qflock.cluster.ports import free_ports
 from qflock.training import checkpoints
 from qflock.training.store import Store
 from tests.cluster.kills import kill_randomly, workers_of
-from tests.training.commands import LINEAR, check_curves, losses, qflock, records, start
+from tests.training.commands import LINEAR, check_curves, command, environment, losses, qflock, records, start
 
 EPOCHS = 60
 LINE = f"{LINEAR}:experiment"
@@ -146,6 +147,26 @@ def test_the_same_failure_twice_ends_the_run(tmp_path: Path, seconds: float) -> 
     assert done.returncode == 2
     assert "ZeroDivisionError: made to fail; the same happened before at step 16" in done.stderr
     assert 'raise ZeroDivisionError("made to fail")' in done.stderr
+
+
+def test_signals_of_an_experiment_take_none_from_the_training(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    unruly = Path(__file__).with_name("unruly.py")
+    what = ("train", f"{unruly}:experiment", "--epochs", 1000, "--checkpoint-seconds", 0.3)
+    process = start(*what, "--run", run, SLOW_STEP="0.02")
+    _wait_for_checkpoint(run, process)
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 143, output
+    assert f"a process of the experiment ended with -{signal.SIGTERM}" in output and "taken" not in output
+    assert json.loads((run / "status.json").read_text())["state"] == "preempted"
+
+
+def test_trains_without_standard_streams(tmp_path: Path) -> None:
+    words = " ".join(map(shlex.quote, command("train", LINE, "--epochs", 2, "--run", tmp_path / "run")))
+    done = subprocess.run(["bash", "-c", f"{words} <&- >&- 2>&-"], env=environment(), timeout=100)
+    assert done.returncode == 0
+    assert losses(tmp_path / "run")
 
 
 def _members(run: Path, count: int, **more: str) -> list[subprocess.Popen[str]]:

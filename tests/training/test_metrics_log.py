@@ -64,6 +64,18 @@ def test_a_run_goes_on_after_the_checkpoint(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_missing_steps_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = Store(str(tmp_path / "run"))
+    log = MetricsLog(store, None)
+    for step in (1, 2, 4):
+        log.step(step, 1, 1.0)
+    log.flush()
+    MetricsLog(store, Position(2, 0, PRINT))
+    assert not caplog.messages
+    MetricsLog(store, Position(4, 0, PRINT))
+    assert caplog.messages == [f"{store.url}/metrics.jsonl has 3 of 4 steps only"]
+
+
 def test_restarts_are_counted_though_each_step_shows_one(tmp_path: Path) -> None:
     store = Store(str(tmp_path / "run"))
     first = MetricsLog(store, None)

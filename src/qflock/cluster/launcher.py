@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,6 +26,7 @@ from qflock.errors import ConfigurationError
 DONE, PERMANENT, INTERRUPTED, AGAIN = 0, 2, 130, 143
 STOP_SECONDS, LOST_SECONDS = 10.0, 1.0
 LONGEST_PAUSE = 30.0
+LEAST_TEMPORARY_BYTES = 16 << 20
 # What is imported is shared, the rest is each worker's own: 130 MiB with the smallest model, and less is not refused.
 IMPORTED_BYTES, LEAST_WORKER_BYTES = 700 << 20, 100 << 20
 _POLL_SECONDS = 0.05
@@ -83,8 +86,9 @@ def launch(request: Launch) -> int:
         0 when all are done, 2 after a permanent error, 130 after Ctrl-C, 143 when stopped from outside or out of restarts.
 
     Raises:
-        ConfigurationError: If a port is taken, or the system starts no more processes.
+        ConfigurationError: If a port is taken, there is no room for temporary files, or the system starts no more processes.
     """
+    _check_temporary_folder()
     stopping: list[int] = []
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -99,6 +103,16 @@ def launch(request: Launch) -> int:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _check_temporary_folder() -> None:
+    folder = tempfile.gettempdir()
+    free = shutil.disk_usage(folder).free
+    if free < LEAST_TEMPORARY_BYTES:
+        raise ConfigurationError(
+            f"TMPDIR must have {readable(LEAST_TEMPORARY_BYTES)} for temporary files at least, but {folder} has "
+            f"{readable(free)}; make room there, or set another TMPDIR"
+        )
 
 
 def _attempts(request: Launch, stopping: list[int]) -> int:
@@ -145,7 +159,7 @@ def _attempt(request: Launch, folder: Path, stopping: list[int]) -> _Outcome:
                 if stopping:
                     return _stop(processes, stopping)
                 index, code = _cause(processes.codes())
-                return _explain(index, code, failure_of(folder, index))
+                return _explain(index, code, failure_of(folder, index), last_step(folder))
             time.sleep(_POLL_SECONDS)
     finally:
         processes.end(grace=0.0)
@@ -203,10 +217,12 @@ def _cause(codes: Sequence[int | None]) -> tuple[int, int]:
     return min(ended, key=lambda one: (one[1] == AGAIN, one[1] != PERMANENT))
 
 
-def _explain(index: int, code: int, failure: Failure | None) -> _Outcome:
+def _explain(index: int, code: int, failure: Failure | None, step: int) -> _Outcome:
     how = f"was ended by {_signal_name(-code)}" if code < 0 else f"left with code {code}"
     why = f": {failure.message}" if failure else ""
     kept = code if code in (PERMANENT, AGAIN) else 1
+    if failure is None and code > 0 and kept == 1:  # by itself, as a program does that calls `sys.exit`
+        failure = Failure(step, how, traceback="It left without an error.")
     return _Outcome(kept, f"worker {index} {how}{why}", failure)
 
 
@@ -236,4 +252,5 @@ def _sleep(seconds: float, stopping: list[int]) -> bool:
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    with suppress(OSError):  # nobody may listen any more
+        print(text, file=sys.stderr, flush=True)

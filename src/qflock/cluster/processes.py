@@ -222,6 +222,9 @@ def die_with_parent(number: int = signal.SIGKILL) -> None:
 def _copy(source: IO[str], target: IO[str], prefix: str) -> None:
     with source:
         for line in source:
-            with _PRINTING:
+            with (
+                _PRINTING,
+                suppress(OSError),
+            ):  # where nobody listens, the workers still want to get rid of it
                 target.write(f"{prefix}{line.rstrip()}\n")
                 target.flush()

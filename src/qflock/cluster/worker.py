@@ -74,7 +74,8 @@ def run_worker(
         from qflock.training.ready import experiment_of
 
         strategy = join(identity, start_timeout)
-        # Until here a signal ends the process at once.
+        experiment = experiment_of(spec, trusted)
+        # Until here a signal ends the process at once. After the experiment, which may have handlers of its own.
         _note_signals(stop)
         watch = Watch(me, lambda lost: _leave(store, me, reporter, AGAIN, f"another worker was lost: {lost}"))
         serve_profiles(store, me)
@@ -82,7 +83,7 @@ def run_worker(
             me.index, me.count, strategy, lambda: bool(stop), reporter.on_step, watch.end, watch.alive,
             reporter.on_resume,
         )  # fmt: skip
-        train(experiment_of(spec, trusted), spec, store, worker, display, profile)
+        train(experiment, spec, store, worker, display, profile)
     except PreemptedError as error:  # all leave together
         code = INTERRUPTED if stop[:1] == [signal.SIGINT] else AGAIN
         _last_words(store, me, reporter, code, str(error))
@@ -109,8 +110,14 @@ def _note_signals(noted: list[int]) -> None:
             os._exit(INTERRUPTED if number == signal.SIGINT else AGAIN)
         noted.append(number)
 
+    def forget() -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, note)
+    # Or nobody could end the processes that an experiment forks, such as those of a `multiprocessing.Pool`.
+    os.register_at_fork(after_in_child=forget)
 
 
 def _fail(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import tempfile
 from contextlib import suppress
@@ -15,6 +16,7 @@ from qflock.training.faults import fault_of
 from qflock.training.state import Position
 from qflock.training.store import Store
 
+log = logging.getLogger("qflock")
 NAME = "metrics.jsonl"
 # What the records of each kind hold besides step and epoch, at least.
 KINDS: dict[str, dict[str, type | UnionType]] = {
@@ -40,6 +42,10 @@ class MetricsLog:
     def __init__(self, store: Store, position: Position | None) -> None:
         self._store = store
         before = read_metrics(store) if position else []
+        if position:
+            known = {r["step"] for r in before if r["kind"] == "step" and r["step"] <= position.step}
+            if len(known) < position.step:
+                log.warning("%s/%s has %d of %d steps only", store.url, NAME, len(known), position.step)
         self._restarts = max((r["restarts"] for r in before if r["kind"] == "restart"), default=0)
         self._dirty = False
         try:
@@ -109,12 +115,16 @@ def read_metrics(store: Store) -> list[dict[str, Any]]:
     """All records of a run; none if it has not stored any yet."""
     if not store.exists(NAME):
         return []
-    try:
-        return [_checked(json.loads(line)) for line in store.read(NAME).splitlines()]
-    except (ValueError, KeyError, TypeError):
-        raise RunError(
-            f"{store.url}/{NAME} must hold one record of a step or an epoch on each line, but cannot be read"
-        ) from None
+    records = []
+    for number, line in enumerate(store.read(NAME).splitlines(), start=1):
+        try:
+            records.append(_checked(json.loads(line)))
+        except (ValueError, KeyError, TypeError):
+            raise RunError(
+                f"{store.url}/{NAME} must hold one record of a step or an epoch on each line, but line {number} cannot be "
+                "read; remove that line, or the file to go on without its records"
+            ) from None
+    return records
 
 
 def _checked(record: Any) -> dict[str, Any]:

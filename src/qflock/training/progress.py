@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import TracebackType
@@ -249,7 +249,8 @@ class Lines(Nothing):
     def say(self, line: str) -> None:
         """Prints at once."""
         self._said = time.monotonic()
-        print(line, flush=True)
+        with suppress(OSError):  # a training goes on though nobody listens any more
+            print(line, flush=True)
 
     def _watch(self) -> None:
         while not self._ended.wait(1.0):
