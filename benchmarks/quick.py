@@ -20,6 +20,8 @@ from qflock.engine.simulator import Simulator
 
 GENERAL, REDUCED = Reductions.none(), Reductions()
 
+_TURNS = 6
+
 
 @dataclass(frozen=True)
 class Target:
@@ -85,7 +87,12 @@ def _milliseconds(task: Task, reductions: Reductions, seconds: float = 1.0) -> f
 
 
 def _speedup(task: Task) -> float:
-    one, two = (gradient_time(task, GENERAL, threads, seconds=1.5).median for threads in (1, 2))
+    """Of the fastest of several turns: clocks change, and neighbours come and go, between one turn and the next."""
+    turns = [
+        [gradient_time(task, GENERAL, threads, seconds=0.4).median for threads in (1, 2)]
+        for _ in range(_TURNS)
+    ]
+    one, two = (min(times) for times in zip(*turns, strict=True))
     return one / two
 
 
@@ -111,6 +118,10 @@ def _compile_model() -> float:
 
 
 def _compile_data() -> float:
+    return min(_compile_data_once() for _ in range(3))
+
+
+def _compile_data_once() -> float:
     """The first look at each of 200 circuits, less the second look at the same, where 200 others are known."""
     evaluation = Evaluation(hybrid(23, 400), REDUCED)
     data = evaluation.data

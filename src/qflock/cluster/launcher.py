@@ -95,9 +95,8 @@ def launch(request: Launch) -> int:
         stopping.append(number)
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    before[signal.SIGCHLD] = signal.signal(
-        signal.SIGCHLD, signal.SIG_DFL
-    )  # if ignored, no exit code would be kept
+    # If it were ignored, as some shells have it, no exit code would be kept.
+    before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         return _attempts(request, stopping)
     finally:

@@ -222,9 +222,7 @@ def die_with_parent(number: int = signal.SIGKILL) -> None:
 def _copy(source: IO[str], target: IO[str], prefix: str) -> None:
     with source:
         for line in source:
-            with (
-                _PRINTING,
-                suppress(OSError),
-            ):  # where nobody listens, the workers still want to get rid of it
+            # Where nobody listens, the workers still want to get rid of it.
+            with _PRINTING, suppress(OSError):
                 target.write(f"{prefix}{line.rstrip()}\n")
                 target.flush()

@@ -34,15 +34,8 @@ def measure_machine(spec: RunSpec, trusted: str | None, workers: int, seconds: f
         question, answer = Path(folder) / "question.json", Path(folder) / "answer.json"
         question.write_text(Question(spec, trusted, seconds, asked=time.time()).to_json())
         # In a process of its own, since this one may have computed already, which the launcher's must not have.
-        command = [
-            sys.executable,
-            "-m",
-            "qflock.planning.measuring",
-            str(question),
-            str(answer),
-            str(workers),
-        ]
-        code, said = _run(command)
+        arguments = [str(question), str(answer), str(workers)]
+        code, said = _run([sys.executable, "-m", "qflock.planning.measuring", *arguments])
         if code or not answer.exists():
             error = answer.with_suffix(".error")
             why = error.read_text() if error.exists() else said.strip()[-500:] or f"exit code {code}"
