@@ -20,7 +20,7 @@ from qflock.engine.simulator import Simulator
 
 GENERAL, REDUCED = Reductions.none(), Reductions()
 
-_TURNS = 6
+_TURNS = 10
 
 
 @dataclass(frozen=True)
