@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import resource
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,13 +19,7 @@ from qflock.training.state import Position
 from qflock.training.store import Store
 from tests.training.commands import check_curves, records
 
-
-@pytest.fixture(autouse=True)
-def _local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "local"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    return folder
+pytestmark = pytest.mark.usefixtures("local")
 
 
 def _record(step: int) -> dict[str, Any]:
@@ -73,7 +66,7 @@ def test_copied_while_the_training_goes_on(tmp_path: Path) -> None:
     written.discard()
 
 
-def test_a_resumed_run_has_each_step_once(tmp_path: Path, _local: Path) -> None:
+def test_a_resumed_run_has_each_step_once(tmp_path: Path, local: Path) -> None:
     run, store = tmp_path / "run", Store(str(tmp_path / "run"))
     first = Curves(store, [], 0, sync_seconds=0.05)
     for step in range(1, 9):  # of which the checkpoint holds six
@@ -88,7 +81,7 @@ def test_a_resumed_run_has_each_step_once(tmp_path: Path, _local: Path) -> None:
     second.close()
     _keep(run, records)
     check_curves(run)
-    assert not list(_local.iterdir())
+    assert not list(local.iterdir())
 
 
 def test_a_run_that_is_taken_up_twice_at_the_same_step_counts_both(tmp_path: Path) -> None:
@@ -136,7 +129,7 @@ def test_a_long_run_is_copied_in_parts(tmp_path: Path, monkeypatch: pytest.Monke
     assert len(list(run.glob("tensorboard/*"))) > 2
 
 
-def test_a_store_that_refuses_ends_the_training(tmp_path: Path, _local: Path) -> None:
+def test_a_store_that_refuses_ends_the_training(tmp_path: Path, local: Path) -> None:
     run = tmp_path / "run"
     written = Curves(Store(str(run)), [], 0, sync_seconds=0.05)
     run.mkdir(exist_ok=True)
@@ -151,19 +144,19 @@ def test_a_store_that_refuses_ends_the_training(tmp_path: Path, _local: Path) ->
             written.add(_record(step))
             time.sleep(0.01)
     written.discard()
-    assert not list(_local.iterdir())
+    assert not list(local.iterdir())
 
 
-def test_a_full_local_disk_ends_the_training(tmp_path: Path, _local: Path) -> None:
+def test_a_fulllocal_disk_ends_the_training(tmp_path: Path, local: Path) -> None:
     written = Curves(Store(str(tmp_path / "run")), [], 0)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
     try:
         with pytest.raises(StoreError, match=r"Cannot write TensorBoard's files below .*made in TMPDIR"):
-            for step in range(1, 1000):
+            for step in range(1, 10_000):
                 written.add(_record(step))
             written.sync()
         written.discard()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert not list(_local.iterdir())
+    assert not list(local.iterdir())

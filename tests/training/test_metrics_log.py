@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import resource
-import tempfile
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -17,12 +16,7 @@ from qflock.training.store import Store
 PRINT = "0" * 64
 
 
-@pytest.fixture(autouse=True)
-def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "local"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    return folder
+pytestmark = pytest.mark.usefixtures("local")
 
 
 def _steps(records: list[dict[str, Any]]) -> list[int]:

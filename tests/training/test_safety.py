@@ -156,6 +156,7 @@ def test_pickled_examples_are_refused(tmp_path: Path) -> None:
         '{"kind": "x", "step": 1, "epoch": 1}',
         '{"kind": "step", "step": 1, "epoch": 1}',
         '{"kind": "step", "step": 1.5, "epoch": 1, "loss": 1}',
+        '{"kind": "step", "step": true, "epoch": 1, "loss": 1}',
         '{"kind": "restart", "step": 1, "epoch": 1, "restarts": "2"}',
     ],
 )

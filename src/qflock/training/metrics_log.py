@@ -8,7 +8,6 @@ import os
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from types import UnionType
 from typing import Any
 
 from qflock.errors import RunError, StoreError
@@ -19,11 +18,11 @@ from qflock.training.store import Store
 log = logging.getLogger("qflock")
 NAME = "metrics.jsonl"
 # What the records of each kind hold besides step and epoch, at least.
-KINDS: dict[str, dict[str, type | UnionType]] = {
-    "step": {"loss": int | float},
+KINDS: dict[str, dict[str, tuple[type, ...]]] = {
+    "step": {"loss": (int, float)},
     "epoch": {},
-    "pace": {"worker": int},
-    "restart": {"restarts": int},
+    "pace": {"worker": (int,)},
+    "restart": {"restarts": (int,)},
 }
 
 
@@ -128,8 +127,8 @@ def read_metrics(store: Store) -> list[dict[str, Any]]:
 
 
 def _checked(record: Any) -> dict[str, Any]:
-    fields = {"step": int, "epoch": int, **KINDS[str(record["kind"])]}
-    if not all(isinstance(record[name], kind) for name, kind in fields.items()):
+    fields = {"step": (int,), "epoch": (int,), **KINDS[str(record["kind"])]}
+    if not all(type(record[name]) in types for name, types in fields.items()):
         raise ValueError(record)
     return dict(record)
 
